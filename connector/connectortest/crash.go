@@ -1,0 +1,106 @@
+package connectortest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicestream/sluice/connector"
+)
+
+// maxCalls bounds how many steps the crash cases try.
+const maxCalls = 1000
+
+// Crash is how a process ends at a call to the world. No later call succeeds.
+type Crash int
+
+// The crashes.
+const (
+	// Before: the call has no effect.
+	Before Crash = iota
+	// After: the call takes effect, but its reply is lost.
+	After
+	// PowerLoss: the call has no effect, and what was not made durable is gone.
+	// A sink whose other end outlives the process treats it as Before.
+	PowerLoss
+)
+
+// String says how it crashes.
+func (c Crash) String() string { return [...]string{"before it", "after it", "with a power loss"}[c] }
+
+// everyCrash calls try for a crash of each kind at each step, until there are
+// no more steps.
+func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, crash func() (_ connector.Opening, crashed func() bool)) (more bool)) {
+	if s.setup(t).Crash == nil {
+		t.Skip("the fixture has no crashes")
+	}
+	for _, how := range []Crash{Before, After, PowerLoss} {
+		for call := 1; ; call++ {
+			if call > maxCalls {
+				t.Fatalf("more than %d steps", maxCalls)
+			}
+			more := false
+			t.Run(fmt.Sprintf("step %d, %v", call, how), func(t *testing.T) {
+				k := s.setup(t)
+				more = try(t, k, func() (connector.Opening, func() bool) { return k.Crash(k.opening, call, how) })
+			})
+			if !more {
+				break
+			}
+		}
+	}
+}
+
+func (s sinkSuite) crashInMake(t *testing.T) {
+	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Opening, func() bool)) bool {
+		all := changes(0, 3)
+		o, crashed := crash()
+		id := ""
+		if target, err := k.Open(t.Context(), o, key); err == nil {
+			if made, err := target.Make(t.Context(), record("first", stage{})); err == nil {
+				id = made.ID
+				_, _, _ = target.Deliver(t.Context(), k.frozen(t, id, next(1, all)))
+			}
+		}
+		target := k.open(t)
+		made, err := target.Make(t.Context(), record("second", stage{}))
+		if err != nil {
+			t.Fatalf("making the record after a crash: %v", err)
+		}
+		if id != "" && made.ID != id {
+			t.Fatalf("the record %q was made, and then %q", id, made.ID)
+		}
+		verdict, _, err := target.Deliver(t.Context(), k.frozen(t, made.ID, next(1, all)))
+		if err != nil || verdict == connector.Disagree {
+			t.Fatalf("delivering after a crash: verdict %s, %v", verdictName(verdict), err)
+		}
+		k.sees(t, "after a crash", all)
+		return crashed()
+	})
+}
+
+func (s sinkSuite) crashInDeliver(t *testing.T) {
+	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Opening, func() bool)) bool {
+		first, second, third := changes(0, 3), k.withDeletes(changes(1, 300)), changes(2, 3)
+		k.deliver(t, k.make(t, 0), next(1, first), connector.Apply)
+		o, crashed := crash()
+		if target, err := k.Open(t.Context(), o, key); err == nil {
+			verdict, _, err := target.Deliver(t.Context(), k.frozen(t, "first", next(2, second)))
+			if err == nil && verdict != connector.Apply {
+				t.Fatalf("verdict %s in a crash", verdictName(verdict))
+			}
+			if err == nil {
+				k.stands(t, k.open(t), stage{2, 0})
+			}
+		}
+		target := k.open(t)
+		verdict, _, err := target.Deliver(t.Context(), k.frozen(t, "first", next(2, second)))
+		if err != nil || verdict == connector.Disagree {
+			t.Fatalf("delivering again after a crash: verdict %s, %v", verdictName(verdict), err)
+		}
+		k.stands(t, target, stage{2, 0})
+		k.sees(t, "after a crash", first, second)
+		k.deliver(t, target, next(3, third), connector.Apply)
+		k.sees(t, "after a crash and the next delivery", first, second, third)
+		return crashed()
+	})
+}

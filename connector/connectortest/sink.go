@@ -1,0 +1,271 @@
+package connectortest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/schema"
+)
+
+// Row is what the suite writes to sinks.
+type Row struct {
+	ID     int64
+	Name   string
+	Note   *string
+	Amount float64
+	At     time.Time
+	OK     bool
+}
+
+// Change is what the suite does to a key of a table: puts a row, or deletes it.
+type Change struct {
+	Key string
+	Row *Row // nil: deleted
+}
+
+// StreamFixture is a stream's sink set up for one case, with nothing written.
+type StreamFixture struct {
+	// Sink is the sink; its row is the [Row] as it is. Opening is what it is
+	// opened with.
+	Sink    connector.StreamSink[Row]
+	Opening connector.Opening
+	// Read returns what a consumer has got, in its order.
+	Read func(t *testing.T) []Row
+	// Faults are the sink's ways of failing.
+	Faults
+}
+
+// TableFixture is a table's sink set up for one case, with nothing written.
+type TableFixture struct {
+	// Sink is the sink; its row is the [Row] as it is. Opening is what it is
+	// opened with.
+	Sink    connector.TableSink[string, Row]
+	Opening connector.Opening
+	// Read returns the rows that stand in the table, by key.
+	Read func(t *testing.T) map[string]Row
+	// Log returns every change that a consumer has got, in its order. Nil: the
+	// sink keeps the last of each key only.
+	Log func(t *testing.T) []Change
+	// Faults are the sink's ways of failing.
+	Faults
+}
+
+// Faults say how a sink can be made to fail.
+type Faults struct {
+	// Crash returns an opening with which the sink reaches the world until the
+	// call of that number, from 1, where the process crashes. The function tells
+	// whether it came to that. [CrashFiles] does it for files. Nil: these cases
+	// are left out.
+	Crash func(o connector.Opening, call int, how Crash) (_ connector.Opening, crashed func() bool)
+	// Exclusive tells that a delivery holds others out while it decides, as a
+	// locked row does. The suite then has nothing delivered in between.
+	Exclusive bool
+}
+
+// SinkSetup sets up sinks, anew for each case. A nil function leaves a kind
+// out.
+type SinkSetup struct {
+	Stream func(t *testing.T) StreamFixture
+	Table  func(t *testing.T) TableFixture
+}
+
+// TestSink tests a connector's sinks.
+func TestSink(t *testing.T, setup SinkSetup) {
+	if setup.Stream != nil {
+		t.Run("stream", func(t *testing.T) {
+			sinkSuite{func(t *testing.T) *sink { return newStreamSink(t, setup.Stream(t)) }}.run(t)
+		})
+	}
+	if setup.Table != nil {
+		t.Run("table", func(t *testing.T) {
+			sinkSuite{func(t *testing.T) *sink { return newTableSink(t, setup.Table(t)) }}.run(t)
+		})
+	}
+}
+
+// sink is a sink of either kind.
+type sink struct {
+	connector.Sink
+	Faults
+	opening connector.Opening
+	key     *schema.Schema
+	row     *schema.Schema
+	// encode makes a frozen row. Any goroutine may call it.
+	encode func(t *testing.T, c Change) connector.Row
+	// view is what a consumer sees, want what it is to see after all of these.
+	view func(t *testing.T) []string
+	want func(all []Change) []string
+}
+
+func newStreamSink(t *testing.T, f StreamFixture) *sink {
+	t.Helper()
+	rows, err := f.Sink.Rows()
+	if err != nil {
+		t.Fatalf("the rows of the sink: %v", err)
+	}
+	s := &sink{Sink: f.Sink, Faults: f.Faults, opening: f.Opening, row: rows.Schema}
+	s.encode = func(t *testing.T, c Change) connector.Row {
+		r := connector.Row{Op: connector.Append, Row: encoded(t, rows.NewAppend(), c.Row)}
+		if rows.NewWire != nil {
+			r.Wire = encoded(t, rows.NewWire(), c.Row)
+		}
+		return r
+	}
+	s.view = func(t *testing.T) []string {
+		var lines []string
+		for _, r := range f.Read(t) {
+			lines = append(lines, r.String())
+		}
+		return lines
+	}
+	s.want = func(all []Change) []string {
+		var lines []string
+		for _, c := range all {
+			lines = append(lines, c.Row.String())
+		}
+		return lines
+	}
+	return s
+}
+
+func encoded(t *testing.T, appendRow func(dst []byte, r *Row) ([]byte, error), r *Row) []byte {
+	t.Helper()
+	b, err := appendRow(nil, r)
+	if err != nil {
+		t.Fatalf("encoding %v: %v", r, err)
+	}
+	return b
+}
+
+func newTableSink(t *testing.T, f TableFixture) *sink {
+	t.Helper()
+	rows, err := f.Sink.TableRows()
+	if err != nil {
+		t.Fatalf("the rows of the sink: %v", err)
+	}
+	key, err := schema.KeyOf[string]("key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sink{Sink: f.Sink, Faults: f.Faults, opening: f.Opening, row: rows.Schema, key: key.Schema()}
+	s.encode = func(t *testing.T, c Change) connector.Row {
+		r := connector.Row{Op: connector.Delete, Key: key.Append(nil, c.Key)}
+		if c.Row == nil {
+			return r
+		}
+		r.Op = connector.Put
+		appendRow := rows.NewAppend()
+		r.Row = encoded(t, func(dst []byte, row *Row) ([]byte, error) { return appendRow(dst, c.Key, row) }, c.Row)
+		if rows.NewWire != nil {
+			wire := rows.NewWire()
+			r.Wire = encoded(t, func(dst []byte, row *Row) ([]byte, error) { return wire(dst, c.Key, row) }, c.Row)
+		}
+		return r
+	}
+	s.view = func(t *testing.T) []string {
+		var log []Change
+		if f.Log != nil {
+			log = f.Log(t)
+		}
+		return tableView(f.Read(t), log)
+	}
+	s.want = func(all []Change) []string {
+		rows := map[string]Row{}
+		for _, c := range all {
+			delete(rows, c.Key)
+			if c.Row != nil {
+				rows[c.Key] = *c.Row
+			}
+		}
+		if f.Log == nil {
+			all = nil
+		}
+		return tableView(rows, all)
+	}
+	return s
+}
+
+// tableView writes a table and its changes as lines.
+func tableView(rows map[string]Row, log []Change) []string {
+	var lines []string
+	for key, r := range rows {
+		lines = append(lines, fmt.Sprintf("%q stands at %v", key, &r))
+	}
+	slices.Sort(lines)
+	for _, c := range log {
+		if c.Row == nil {
+			lines = append(lines, fmt.Sprintf("%q was deleted", c.Key))
+		} else {
+			lines = append(lines, fmt.Sprintf("%q was put at %v", c.Key, c.Row))
+		}
+	}
+	return lines
+}
+
+// String writes the row for comparisons.
+func (r *Row) String() string {
+	note := "nothing"
+	if r.Note != nil {
+		note = fmt.Sprintf("%q", *r.Note)
+	}
+	return fmt.Sprintf("{%d %q %s %v %s %v}", r.ID, r.Name, note, r.Amount, r.At.UTC().Format(time.RFC3339Nano), r.OK)
+}
+
+// changes makes n changes, of keys in order, told apart by seed.
+func changes(seed, n int) []Change {
+	texts := []string{"", "plain", "with \"quotes\", and commas", "two\nlines\r\n", "ünïcödé ☂", `back\slash`, "null", " spaced ", "0"}
+	var all []Change
+	for i := range n {
+		row := Row{
+			ID:     int64(seed+1)<<53 + int64(i), // more digits than a float64 holds
+			Name:   texts[(seed+i)%len(texts)],
+			Amount: float64(seed)/3 - float64(i),
+			At:     time.Date(1960+seed, 1, 31, 23, 59, 59, (i%1_000_000)*1000, time.UTC),
+			OK:     i%2 == 0,
+		}
+		if (seed+i)%3 > 0 {
+			note := texts[(seed+2*i)%len(texts)]
+			row.Note = &note
+		}
+		all = append(all, Change{Key: fmt.Sprintf("key %05d, %s", i, texts[i%len(texts)]), Row: &row})
+	}
+	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Key, b.Key) })
+	return all
+}
+
+// withDeletes turns every third change of a table into a deletion.
+func (s *sink) withDeletes(all []Change) []Change {
+	if s.key == nil {
+		return all
+	}
+	all = slices.Clone(all)
+	for i := 0; i < len(all); i += 3 {
+		all[i].Row = nil
+	}
+	return all
+}
+
+// compareLines fails if two views differ, and shows where.
+func compareLines(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	for i := range max(len(got), len(want)) {
+		g, w := "nothing", "nothing"
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(want) {
+			w = want[i]
+		}
+		if g != w {
+			t.Fatalf("%s: a consumer has %d lines, expected %d; line %d is\n%s\nexpected\n%s", what, len(got), len(want), i, strings.TrimSpace(g), w)
+		}
+	}
+}

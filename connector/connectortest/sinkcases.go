@@ -1,0 +1,411 @@
+package connectortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/schema"
+)
+
+type sinkSuite struct {
+	setup func(t *testing.T) *sink
+}
+
+func (s sinkSuite) run(t *testing.T) {
+	run(t, "describe", "a description is part of the job's version: one that changes by itself makes every restart an upgrade", s.describe)
+	run(t, "no record", "a sink without a record has never been made; one that seems to have one would be taken for another's", s.noRecord)
+	run(t, "make", "a record that is made twice forgets what was delivered after the first time", s.make)
+	run(t, "make races", "of two processes that make a record, one must win, and both must see which", s.makeRaces)
+	run(t, "another's target", "two jobs that write to one target mix their rows; the second must be refused", s.anothers)
+	run(t, "without record", "a delivery before the record is made could not be told from none", s.withoutRecord)
+	run(t, "in order", "each delivery is seen once, in the order of the positions", s.inOrder)
+	run(t, "from a start", "a sink that is new at a cut starts at the cut's position, not at 0", s.fromStart)
+	run(t, "again", "after a crash the last delivery is tried again", s.again)
+	run(t, "restart", "the record must outlive the process", s.restart)
+	run(t, "disagree", "what doesn't fit must be left alone until a person has looked", s.disagree)
+	run(t, "empty", "an epoch without rows for a sink moves its record all the same: the next one begins where it ended", s.empty)
+	run(t, "parts", "a large delivery is applied in parts, each on the one before it", s.parts)
+	run(t, "gap", "a delivery may cover many positions, after a gap that a person consented to", s.gap)
+	run(t, "large", "a delivery may be larger than any buffer", s.large)
+	run(t, "rows fail", "an outbox that can't be read must not be delivered in half", s.rowsFail)
+	run(t, "cancelled", "a stop in the middle of a delivery must not leave half of it", s.cancelled)
+	run(t, "another build's rows", "an older or newer build's outbox is delivered by the schema that it was frozen with", s.anotherBuild)
+	run(t, "delivered meanwhile", "a process that was suspended must not repeat what others have delivered since", s.meanwhile)
+	run(t, "race", "the old owner and the new one may deliver the same position at once", s.race)
+	run(t, "crash in make", "a crash at any step of making the record leaves none or one", s.crashInMake)
+	run(t, "crash in deliver", "a crash at any step of a delivery leaves all of it or nothing, and the next try completes it", s.crashInDeliver)
+}
+
+func (s sinkSuite) describe(t *testing.T) {
+	k := s.setup(t)
+	d := k.Describe()
+	if d.Connector == "" || d.Contract < 1 || d.Target == "" {
+		t.Fatalf("no kind, contract or target in %+v", d)
+	}
+	if again := k.Describe(); !reflect.DeepEqual(d, again) {
+		t.Fatalf("described as %+v, then as %+v", d, again)
+	}
+	if other := s.setup(t).Describe(); !reflect.DeepEqual(d.Parameters, other.Parameters) {
+		t.Fatalf("parameters %+v, then %+v", d.Parameters, other.Parameters)
+	}
+}
+
+func (s sinkSuite) noRecord(t *testing.T) {
+	found, err := s.setup(t).open(t).Record(t.Context())
+	if err != nil || found != nil {
+		t.Fatalf("a sink that was never made has the record %+v (%v)", found, err)
+	}
+}
+
+func (s sinkSuite) make(t *testing.T) {
+	k := s.setup(t)
+	k.make(t, 0)
+	second := k.open(t)
+	made, err := second.Make(t.Context(), record("second", stage{7, 0}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := record("first", stage{}); !reflect.DeepEqual(made, want) {
+		t.Fatalf("the second to make it got %+v, expected %+v", made, want)
+	}
+	k.stands(t, second, stage{})
+	k.sees(t, "nothing delivered")
+}
+
+func (s sinkSuite) makeRaces(t *testing.T) {
+	k := s.setup(t)
+	const racers = 8
+	made := make([]connector.SinkRecord, racers)
+	errs := make([]error, racers)
+	var wg sync.WaitGroup
+	for i := range racers {
+		target := k.open(t)
+		wg.Go(func() { made[i], errs[i] = target.Make(t.Context(), record(fmt.Sprint("racer ", i), stage{})) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	found, err := k.open(t).Record(t.Context())
+	if err != nil || found == nil {
+		t.Fatalf("record %+v, %v", found, err)
+	}
+	for i := range made {
+		if !reflect.DeepEqual(made[i], *found) {
+			t.Fatalf("racer %d got %+v, the record is %+v", i, made[i], *found)
+		}
+	}
+}
+
+func (s sinkSuite) anothers(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	k.deliver(t, target, next(1, changes(0, 2)), connector.Apply)
+	foreign := key
+	foreign.JobID = "a different job"
+	other, err := k.Open(t.Context(), k.opening, foreign)
+	if err == nil {
+		defer other.Close()
+		_, err = other.Make(t.Context(), record("second", stage{}))
+	}
+	if err == nil {
+		t.Fatal("another job made its record for the same target")
+	}
+	k.stands(t, target, stage{1, 0})
+}
+
+func (s sinkSuite) withoutRecord(t *testing.T) {
+	k := s.setup(t)
+	d := k.frozen(t, "first", next(1, changes(0, 2)))
+	asked := false
+	d.Decide = func(found *connector.SinkRecord) connector.Verdict {
+		asked = true
+		if found != nil {
+			t.Errorf("found the record %+v", found)
+		}
+		return connector.Disagree
+	}
+	verdict, found, err := k.open(t).Deliver(t.Context(), d)
+	if err != nil || verdict != connector.Disagree || found != nil || !asked {
+		t.Fatalf("verdict %s, record %+v, asked %v, %v", verdictName(verdict), found, asked, err)
+	}
+	k.sees(t, "without a record")
+}
+
+func (s sinkSuite) inOrder(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	var all []Change
+	for i := range 12 {
+		c := k.withDeletes(changes(i, i))
+		k.deliver(t, target, next(connector.Position(i+1), c), connector.Apply)
+		all = append(all, c...)
+		k.stands(t, target, stage{connector.Position(i + 1), 0})
+	}
+	k.sees(t, "12 deliveries", all)
+}
+
+func (s sinkSuite) fromStart(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 41)
+	k.stands(t, target, stage{41, 0})
+	k.deliver(t, target, next(42, changes(1, 3)), connector.Apply)
+	k.stands(t, target, stage{42, 0})
+	k.sees(t, "one delivery", changes(1, 3))
+}
+
+func (s sinkSuite) again(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	first, second := changes(0, 5), changes(1, 4)
+	k.deliver(t, target, next(1, first), connector.Apply)
+	k.deliver(t, target, next(1, first), connector.Skip)
+	k.deliver(t, target, next(2, second), connector.Apply)
+	k.deliver(t, target, next(2, second), connector.Skip)
+	k.deliver(t, target, next(1, first), connector.Skip)
+	k.stands(t, target, stage{2, 0})
+	k.sees(t, "two deliveries, tried again", first, second)
+}
+
+func (s sinkSuite) restart(t *testing.T) {
+	k := s.setup(t)
+	first, second := changes(0, 5), changes(1, 4)
+	k.deliver(t, k.make(t, 0), next(1, first), connector.Apply)
+	target := k.open(t)
+	k.stands(t, target, stage{1, 0})
+	k.deliver(t, target, next(1, first), connector.Skip)
+	k.deliver(t, target, next(2, second), connector.Apply)
+	k.stands(t, k.open(t), stage{2, 0})
+	k.sees(t, "two deliveries by two processes", first, second)
+}
+
+func (s sinkSuite) disagree(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	first := changes(0, 5)
+	k.deliver(t, target, next(1, first), connector.Apply)
+	k.deliver(t, target, next(3, changes(1, 5)), connector.Disagree)
+	verdict, found, err := target.Deliver(t.Context(), k.frozen(t, "another id", next(2, changes(2, 5))))
+	if err != nil || verdict != connector.Disagree {
+		t.Fatalf("with another id: verdict %s, %v", verdictName(verdict), err)
+	}
+	if want := record("first", stage{1, 0}); found == nil || !reflect.DeepEqual(*found, want) {
+		t.Fatalf("found the record %+v, expected %+v", found, want)
+	}
+	k.stands(t, target, stage{1, 0})
+	k.sees(t, "two deliveries that don't fit", first)
+}
+
+func (s sinkSuite) empty(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	k.deliver(t, target, next(1, nil), connector.Apply)
+	k.stands(t, target, stage{1, 0})
+	k.deliver(t, target, next(1, nil), connector.Skip)
+	last := changes(0, 3)
+	k.deliver(t, target, next(2, last), connector.Apply)
+	k.deliver(t, target, next(3, nil), connector.Apply)
+	k.stands(t, k.open(t), stage{3, 0})
+	k.sees(t, "empty deliveries around one", last)
+}
+
+func (s sinkSuite) parts(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	a, b, c, d := changes(0, 3), changes(1, 3), changes(2, 3), changes(3, 3)
+	first := delivery{stage{0, 0}, stage{0, 1}, a}
+	second := delivery{stage{0, 1}, stage{0, 2}, b}
+	k.deliver(t, target, second, connector.Disagree)
+	k.deliver(t, target, first, connector.Apply)
+	k.stands(t, target, stage{0, 1})
+	k.deliver(t, target, first, connector.Skip)
+	k.deliver(t, target, second, connector.Apply)
+	k.deliver(t, k.open(t), delivery{stage{0, 2}, stage{1, 0}, c}, connector.Apply)
+	k.deliver(t, target, second, connector.Skip)
+	k.stands(t, target, stage{1, 0})
+	k.deliver(t, target, next(2, d), connector.Apply)
+	k.sees(t, "three parts and a delivery", a, b, c, d)
+}
+
+func (s sinkSuite) gap(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	first, second := changes(0, 3), changes(1, 3)
+	k.deliver(t, target, next(1, first), connector.Apply)
+	k.deliver(t, target, delivery{stage{1, 0}, stage{900, 0}, second}, connector.Apply)
+	k.deliver(t, target, next(2, changes(2, 3)), connector.Skip)
+	k.stands(t, target, stage{900, 0})
+	k.sees(t, "a delivery over 899 positions", first, second)
+}
+
+func (s sinkSuite) large(t *testing.T) {
+	k := s.setup(t)
+	all := changes(0, 20_000)
+	k.deliver(t, k.make(t, 0), next(1, all), connector.Apply)
+	k.sees(t, "a large delivery", all)
+}
+
+func (s sinkSuite) rowsFail(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	all := changes(0, 2000)
+	d := k.frozen(t, "first", next(1, all))
+	whole, broken := d.Rows, errors.New("the outbox is damaged")
+	d.Rows = func(yield func(connector.Row, error) bool) {
+		n := 0
+		for r := range whole {
+			if n++; n == 1500 {
+				yield(connector.Row{}, broken)
+				return
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+	if _, _, err := target.Deliver(t.Context(), d); !errors.Is(err, broken) {
+		t.Fatalf("delivering rows that fail: %v", err)
+	}
+	k.stands(t, k.open(t), stage{})
+	k.sees(t, "a delivery that failed")
+	k.deliver(t, k.open(t), next(1, all), connector.Apply)
+	k.sees(t, "the delivery, whole", all)
+}
+
+func (s sinkSuite) cancelled(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	all := changes(0, 2000)
+	d := k.frozen(t, "first", next(1, all))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	whole := d.Rows
+	d.Rows = func(yield func(connector.Row, error) bool) {
+		n := 0
+		for r := range whole {
+			if n++; n == 1500 {
+				cancel()
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+	verdict, _, err := target.Deliver(ctx, d)
+	if err == nil && verdict != connector.Apply {
+		t.Fatalf("verdict %s", verdictName(verdict))
+	}
+	if err != nil {
+		k.sees(t, "a delivery that was cancelled")
+		k.deliver(t, k.open(t), next(1, all), connector.Apply)
+	}
+	k.stands(t, k.open(t), stage{1, 0})
+	k.sees(t, "the delivery, whole", all)
+}
+
+// olderRow is Row as an older version of the job had it.
+type olderRow struct {
+	ID   int64
+	Name string
+}
+
+func (s sinkSuite) anotherBuild(t *testing.T) {
+	k := s.setup(t)
+	target := k.make(t, 0)
+	older, err := schema.Of[olderRow]("row")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := k.frozen(t, "first", next(1, nil))
+	d.Schema = older.Schema()
+	var want []Change
+	for i, c := range changes(0, 3) {
+		c.Row = &Row{ID: int64(i), Name: "older"}
+		want = append(want, c)
+	}
+	d.Rows = func(yield func(connector.Row, error) bool) {
+		for _, c := range want {
+			r := k.encode(t, c)
+			r.Row, err = older.Append(nil, &olderRow{c.Row.ID, c.Row.Name})
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+	verdict, _, err := target.Deliver(t.Context(), d)
+	if err != nil || verdict != connector.Apply {
+		t.Fatalf("rows of an older build: verdict %s, %v", verdictName(verdict), err)
+	}
+	k.sees(t, "rows of an older build", want)
+}
+
+func (s sinkSuite) meanwhile(t *testing.T) {
+	k := s.setup(t)
+	if k.Exclusive {
+		t.Skip("a delivery holds others out")
+	}
+	slow, fast := k.make(t, 0), k.open(t)
+	first, second, third := changes(0, 3), changes(1, 3), changes(2, 3)
+	d := k.frozen(t, "first", next(1, first))
+	d.Decide = func(found *connector.SinkRecord) connector.Verdict {
+		verdict := decide("first", next(1, first), found)
+		k.deliver(t, fast, next(1, first), connector.Apply)
+		k.deliver(t, fast, next(2, second), connector.Apply)
+		return verdict
+	}
+	// Whatever it believes of it, nothing may be there twice.
+	if _, _, err := slow.Deliver(t.Context(), d); err != nil {
+		t.Logf("the suspended process got: %v", err)
+	}
+	k.stands(t, fast, stage{2, 0})
+	k.deliver(t, fast, next(3, third), connector.Apply)
+	k.sees(t, "with a process suspended in between", first, second, third)
+}
+
+func (s sinkSuite) race(t *testing.T) {
+	k := s.setup(t)
+	k.make(t, 0)
+	const racers, rounds = 4, 5
+	var all []Change
+	deliveries := make([]delivery, rounds)
+	for i := range deliveries {
+		c := changes(i, 20)
+		deliveries[i] = next(connector.Position(i+1), c)
+		all = append(all, c...)
+	}
+	var wg sync.WaitGroup
+	for range racers {
+		target := k.open(t)
+		wg.Go(func() {
+			for _, d := range deliveries {
+				deliverHard(t, k, target, d)
+			}
+		})
+	}
+	wg.Wait()
+	k.stands(t, k.open(t), stage{rounds, 0})
+	k.sees(t, "deliveries by four processes at once", all)
+}
+
+// deliverHard delivers as an engine does: an error leaves the outcome unknown,
+// so it tries again.
+func deliverHard(t *testing.T, k *sink, target connector.Target, d delivery) {
+	const tries = 50
+	for try := range tries {
+		verdict, found, err := target.Deliver(t.Context(), k.frozen(t, "first", d))
+		switch {
+		case err != nil && try < tries-1:
+			continue
+		case err != nil:
+			t.Errorf("delivering %v: %v", d.to, err)
+		case verdict == connector.Disagree:
+			t.Errorf("delivering %v: the record %+v disagrees", d.to, found)
+		}
+		return
+	}
+}

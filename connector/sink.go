@@ -1,0 +1,158 @@
+package connector
+
+import (
+	"context"
+	"iter"
+
+	"github.com/sluicestream/sluice/schema"
+)
+
+// Sink is the half of a sink that knows no types of Go: it delivers frozen
+// rows. Any build of a job that has the sink can finish what another froze.
+type Sink interface {
+	// Describe says what the sink is, for the job's version.
+	Describe() Description
+	// Open prepares for deliveries by one task of a job.
+	Open(ctx context.Context, o Opening, key RecordKey) (Target, error)
+}
+
+// StreamSink is a sink for a stream's records, each of which is appended.
+type StreamSink[T any] interface {
+	Sink
+	// Rows returns what turns records into rows.
+	Rows() (Rows[T], error)
+}
+
+// TableSink is a sink for a table: a row for each key, put or deleted.
+type TableSink[K comparable, S any] interface {
+	Sink
+	// TableRows returns what turns entries into rows.
+	TableRows() (TableRows[K, S], error)
+}
+
+// Rows is the typed half of a stream's sink.
+type Rows[T any] struct {
+	// Schema is the rows' schema: a record.
+	Schema *schema.Schema
+	// Function is the name of the user's function that makes the row, if any;
+	// for notes in the plan.
+	Function string
+	// NewAppend returns a function that appends the row of *v, by the schema,
+	// to dst. It is used by one goroutine.
+	NewAppend func() func(dst []byte, v *T) ([]byte, error)
+	// NewWire returns a function that appends what the connector delivers,
+	// where that isn't the row. Nil: it is.
+	NewWire func() func(dst []byte, v *T) ([]byte, error)
+}
+
+// TableRows is the typed half of a table's sink.
+type TableRows[K comparable, S any] struct {
+	// Schema is the rows' schema: a record.
+	Schema *schema.Schema
+	// Function is the name of the user's function that makes the row, if any.
+	Function string
+	// NewAppend returns a function that appends the row of an entry, by the
+	// schema, to dst. It is used by one goroutine.
+	NewAppend func() func(dst []byte, k K, s *S) ([]byte, error)
+	// NewWire returns a function that appends what the connector delivers,
+	// where that isn't the row. Nil: it is.
+	NewWire func() func(dst []byte, k K, s *S) ([]byte, error)
+}
+
+// Position numbers the epochs of a task whose outputs are delivered. It never
+// restarts, whatever branch or build is live.
+type Position uint64
+
+// RecordKey is the identity of a sink's record: one per job, task and sink.
+type RecordKey struct{ JobID, Task, Sink string }
+
+// SinkRecord is what a sink remembers, in its own transaction with the rows.
+type SinkRecord struct {
+	// Position is that of the last delivery applied, or of the start.
+	Position Position
+	// Part is the number of the last part applied of the delivery behind
+	// Position; 0 for none: deliveries of one part go from 0 to the next
+	// Position's 0.
+	Part int
+	// ID is the random name that the record was made with.
+	ID string
+	// Job, Target, Live, Branch, Epoch and Manifest say for people and for
+	// checks what was applied last: the job's name, the sink's target, the
+	// generation, branch and epoch, and the manifest's hash.
+	Job, Target string
+	Live        uint64
+	Branch      string
+	Epoch       uint64
+	Manifest    string
+}
+
+// Verdict is what is to be done with a delivery, given the sink's record.
+type Verdict int
+
+// The verdicts.
+const (
+	// Apply: the record stands where the delivery begins.
+	Apply Verdict = iota
+	// Skip: the delivery has been applied before.
+	Skip
+	// Disagree: the record fits neither; nothing may be written.
+	Disagree
+)
+
+// Target is an open sink of one task. Its methods are called one at a time.
+type Target interface {
+	// Record returns the sink's record, or nil if there is none.
+	Record(ctx context.Context) (*SinkRecord, error)
+	// Make writes a first record if there is none, without overwriting, and
+	// returns the one that stands there then.
+	Make(ctx context.Context, first SinkRecord) (SinkRecord, error)
+	// Deliver does all of this in one step that happens wholly or not at all,
+	// alone: reads the record, asks d.Decide, and if the verdict is [Apply],
+	// writes the rows and sets the record to d.Record. It returns the verdict
+	// and the record that was found. After an error the outcome is unknown.
+	Deliver(ctx context.Context, d *Delivery) (Verdict, *SinkRecord, error)
+	// Close releases what Open took.
+	Close() error
+}
+
+// Delivery is one epoch's outbox on its way to the sink.
+type Delivery struct {
+	// Record is what the sink remembers once the delivery is applied.
+	Record SinkRecord
+	// Decide tells what to do, given the record that the sink has (nil: none).
+	Decide func(found *SinkRecord) Verdict
+	// Key is the schema of the rows' keys; nil for streams.
+	Key *schema.Schema
+	// Schema is that of the rows, as the build had it that froze them.
+	Schema *schema.Schema
+	// Rows are the rows: tables' in (slot, key) order, streams' in the order of
+	// the inputs. It may be called again. A row's bytes hold until the next.
+	Rows iter.Seq2[Row, error]
+}
+
+// Op is what is to be done with a row.
+type Op uint8
+
+// The operations.
+const (
+	// Append adds a row.
+	Append Op = iota
+	// Put writes the row of a key.
+	Put
+	// Delete removes the row of a key.
+	Delete
+)
+
+// Row is one frozen row.
+type Row struct {
+	// Op says what to do with it.
+	Op Op
+	// Slot is the hash range of the key; 0 for streams.
+	Slot uint16
+	// Key is the key's encoding; nil for streams.
+	Key []byte
+	// Row is the row's encoding; nil for [Delete].
+	Row []byte
+	// Wire is what the connector made of it; nil if it delivers Row.
+	Wire []byte
+}
