@@ -1,0 +1,167 @@
+package epoch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// At is the place in a job's logs that an error is about. Fields that are empty
+// are left out of its text; the epoch is told only with a branch.
+type At struct {
+	Job, Branch, Task string
+	Epoch             Epoch
+}
+
+// String writes the place as people read it: "spend: branch main, task 0.0,
+// epoch 1841".
+func (a At) String() string {
+	var b strings.Builder
+	b.WriteString(a.Job)
+	if a.Branch != "" {
+		fmt.Fprintf(&b, ": branch %s", a.Branch)
+		if a.Task != "" {
+			fmt.Fprintf(&b, ", task %s, epoch %d", a.Task, a.Epoch)
+		}
+	}
+	return b.String()
+}
+
+// FencedError says that another owner has taken the branch; what this process
+// had in hand is dropped.
+type FencedError struct {
+	At // the epoch that was lost
+	// Owner is the id of the other, Writer its process.
+	Owner  string
+	Writer Writer
+}
+
+// Error implements error.
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("%s: fenced: owner %s (%s) has taken this epoch. Nothing of this process's counts from here on; the other goes on from epoch %d.",
+		e.At, e.Owner, e.Writer, e.Epoch)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *FencedError) ExitCode() int { return 11 }
+
+// VoidError says that a process slept so long that the epoch it wanted to write
+// had been written by others and cleaned away since.
+type VoidError struct {
+	At
+	// Floor is the oldest epoch that is kept; [AllEpochs] if the log is gone.
+	Floor Epoch
+}
+
+// Error implements error.
+func (e *VoidError) Error() string {
+	if e.Floor == AllEpochs {
+		return fmt.Sprintf("%s: fenced: this log has ended and was cleaned away. `sluice branch list %s` shows which are there.", e.At, e.Job)
+	}
+	return fmt.Sprintf("%s: fenced: others have passed this epoch, and those before %d were cleaned away. Nothing of this process's counts from here on; start it again.", e.At, e.Floor)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *VoidError) ExitCode() int { return 11 }
+
+// SealedError says that a branch has ended: another goes on in its place.
+type SealedError struct {
+	At // the epoch of the seal
+	// By is who sealed it.
+	By string
+	// Next is the branch that is live instead; empty if it isn't known, or if
+	// there is none yet.
+	Next string
+}
+
+// Error implements error.
+func (e *SealedError) Error() string {
+	if e.Next != "" {
+		return fmt.Sprintf("%s: sealed by %s: this branch has ended, branch %s is live in its place.", e.At, orUnknown(e.By), e.Next)
+	}
+	return fmt.Sprintf("%s: sealed by %s: this branch has ended. `sluice branch list %s` shows which one is live; if none has followed, `job resume` goes on from here.",
+		e.At, orUnknown(e.By), e.Job)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *SealedError) ExitCode() int { return 12 }
+
+// SupersededError says that this build was replaced by another.
+type SupersededError struct {
+	At // the head that says so
+	// Build is this one, Now the one whose run the head is.
+	Build, Now Build
+}
+
+// Error implements error.
+func (e *SupersededError) Error() string {
+	return fmt.Sprintf("%s: superseded: this build (%s) was replaced; the job runs %s. `job rollback` goes back to it, `job run --replace` runs it in place.",
+		e.At, e.Build, e.Now)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *SupersededError) ExitCode() int { return 12 }
+
+// DamagedError says that an object of the store is not what it must be.
+type DamagedError struct {
+	At
+	// Object is its name in the store.
+	Object string
+	// Expected and Found say what it should be and what it is.
+	Expected, Found string
+}
+
+// Error implements error.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s: %s is damaged: expected %s, found %s. Nothing was changed. `sluice fsck %s` lists what else is damaged; `job run --from SAVEPOINT` starts from an older point.",
+		e.At, e.Object, e.Expected, e.Found, e.Job)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *DamagedError) ExitCode() int { return 14 }
+
+// NoJobError says that a store has no such job.
+type NoJobError struct {
+	Job string
+	// Store is the store's own name for itself.
+	Store string
+}
+
+// Error implements error.
+func (e *NoJobError) Error() string {
+	return fmt.Sprintf("%s: there is no such job in the store %s. Look at its name, and at --store and SLUICE_STORE.", e.Job, e.Store)
+}
+
+// NoLogError says that a branch has no epochs: it doesn't exist, or its base is
+// still to come.
+type NoLogError struct {
+	At
+}
+
+// Error implements error.
+func (e *NoLogError) Error() string {
+	return fmt.Sprintf("%s: branch %s has no epochs for task %s. `sluice branch list %s` shows the branches that have.", e.Job, e.Branch, e.Task, e.Job)
+}
+
+// String tells a person which process it is.
+func (w Writer) String() string {
+	if w.Host == "" && w.PID == 0 {
+		return "unknown process"
+	}
+	return fmt.Sprintf("process %d on %s", w.PID, orUnknown(w.Host))
+}
+
+// String tells a person which build it is.
+func (b Build) String() string {
+	revision := b.Revision
+	if revision == "" {
+		revision = "no revision"
+	}
+	return fmt.Sprintf("%s, executable %.12s, version %.12s", revision, orUnknown(b.Executable), orUnknown(b.Version))
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}

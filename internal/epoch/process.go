@@ -1,0 +1,87 @@
+package epoch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+)
+
+// ThisProcess describes the running process. What the system doesn't tell stays
+// empty; a process with an empty field is never taken for a dead one.
+func ThisProcess() Writer {
+	host, _ := os.Hostname()
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	return Writer{
+		Host:         host,
+		Machine:      firstLine("/etc/machine-id"),
+		Boot:         firstLine("/proc/sys/kernel/random/boot_id"),
+		PIDNamespace: namespace,
+		PID:          os.Getpid(),
+		Started:      startTime(firstLine("/proc/self/stat")),
+	}
+}
+
+// maxSystemFile bounds what is read of the system's one-line files.
+const maxSystemFile = 4096
+
+func firstLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, _ := io.ReadAll(io.LimitReader(f, maxSystemFile))
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSpace(line)
+}
+
+// startTime is the 22nd field of a /proc/PID/stat: clock ticks since the boot.
+// The second field is a command in brackets that may hold anything.
+func startTime(stat string) string {
+	const behindCommand = 22 - 3
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= behindCommand {
+		return ""
+	}
+	return fields[behindCommand]
+}
+
+// ThisExecutable describes the running program: the sha256 of its file and the
+// revision of the source it was built from, "+dirty" if that had been changed.
+// The version is left to the caller, who knows the job.
+func ThisExecutable() (Build, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return Build{}, fmt.Errorf("find this program's own file: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Build{}, fmt.Errorf("read this program's own file: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return Build{}, fmt.Errorf("read this program's own file: %w", err)
+	}
+	return Build{Revision: revision(), Executable: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	r := settings["vcs.revision"]
+	if r != "" && settings["vcs.modified"] == "true" {
+		r += "+dirty"
+	}
+	return r
+}

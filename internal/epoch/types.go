@@ -1,0 +1,186 @@
+// Package epoch is a job's epoch log: manifests that are created only if
+// absent, so that whoever takes the next name owns the branch, and the records
+// around them (the live branch, branches, layouts, versions, floors).
+//
+// The decisions (the Decide functions, [HeadSearch], [NextPosition],
+// [Supersede]) are pure and use nothing but the standard library; [Job] and
+// [Owner] carry them out on a store.
+package epoch
+
+// Epoch numbers the manifests of one log, from 0, without gaps.
+type Epoch uint64
+
+// Position numbers the data epochs of live branches along a task's chain of
+// logs. It never restarts.
+type Position uint64
+
+// Generation numbers live records.
+type Generation uint64
+
+// Slot is one of the 65,536 hash ranges of keys: the top 16 bits of the hash.
+type Slot uint16
+
+// Slots is a range of slots, both ends included.
+type Slots struct {
+	First Slot `json:"first"`
+	Last  Slot `json:"last"`
+}
+
+// AllSlots is the range of every slot.
+var AllSlots = Slots{0, 65535}
+
+// Kind says what a manifest is.
+type Kind string
+
+// The kinds of manifests.
+const (
+	Base Kind = "base" // the first of a log
+	Open Kind = "open" // an owner's opening, or a note without data
+	Data Kind = "data" // inputs, state changes and outputs
+	Seal Kind = "seal" // ends the log
+)
+
+// Manifest is one epoch of one log, once it exists under its name.
+//
+// Like every object of this package it is stored as one line of JSON that
+// begins with its format and ends with a check sum of what stands before it;
+// see [Manifest.Encode].
+type Manifest struct {
+	Format   int      `json:"format"`
+	JobID    string   `json:"job_id"`
+	Branch   string   `json:"branch"`
+	Task     string   `json:"task"`
+	Epoch    Epoch    `json:"epoch"`
+	Kind     Kind     `json:"kind"`
+	Parent   string   `json:"parent"` // sha256 of the manifest before, in hex; "" for a base that starts from none
+	Owner    string   `json:"owner"`
+	Attempt  string   `json:"attempt"`
+	Position Position `json:"position"`
+	Version  string   `json:"version"`
+	Build    Build    `json:"build"`
+	Writer   Writer   `json:"writer"`
+	Time     int64    `json:"time"` // microseconds since 1970 UTC
+
+	// By is who asked for a seal; it decides nothing.
+	By string `json:"by,omitempty"`
+
+	// What follows is absent from seals.
+
+	Live       *Generation            `json:"live,omitempty"`
+	Covers     map[string]Position    `json:"covers,omitempty"`
+	Now        int64                  `json:"now,omitzero"` // the epoch's frozen clock, microseconds
+	Runs       []Run                  `json:"runs,omitempty"`
+	Sources    map[string]SourceState `json:"sources,omitempty"`
+	Watermarks map[string]Watermark   `json:"watermarks,omitempty"`
+	State      map[string]StateEntry  `json:"state,omitempty"`
+	Partial    map[string]Partial     `json:"partial,omitempty"`
+	Superseded []Build                `json:"superseded,omitempty"`
+	Request    uint64                 `json:"request,omitzero"`
+	Edits      []Edit                 `json:"edits,omitempty"`
+	Sinks      map[string]SinkState   `json:"sinks,omitempty"`
+	// Counts are this epoch's sums for people: records read, dead letters.
+	Counts map[string]int64 `json:"counts,omitempty"`
+}
+
+// Build is what ran: the source's revision, the executable, and the version of
+// the job that it ran as.
+type Build struct {
+	Revision   string `json:"revision,omitempty"`
+	Executable string `json:"executable"` // sha256 of the file, in hex
+	Version    string `json:"version"`
+}
+
+// Writer is the process that wrote a manifest.
+type Writer struct {
+	Host         string `json:"host,omitempty"`
+	Machine      string `json:"machine,omitempty"`
+	Boot         string `json:"boot,omitempty"`
+	PIDNamespace string `json:"pid_namespace,omitempty"`
+	PID          int    `json:"pid,omitzero"`
+	Started      string `json:"started,omitempty"`
+}
+
+// Run is one batch as it was first read.
+type Run struct {
+	Source    string `json:"source"`
+	Partition string `json:"partition"`
+	Next      int64  `json:"next"`
+}
+
+// SourceState is where a source's partitions stand after an epoch.
+type SourceState struct {
+	Partitions map[string]Offset `json:"partitions"`
+}
+
+// Offset is the place of the record that a partition is to give next. Its
+// identity tells the partition from another of the same name: a topic's id, a
+// fingerprint of a file.
+type Offset struct {
+	Next        int64  `json:"next"`
+	LeaderEpoch int32  `json:"leader_epoch,omitzero"`
+	Identity    string `json:"identity,omitempty"`
+}
+
+// Watermark is a partition's event time.
+type Watermark struct {
+	Time      int64  `json:"time"`
+	IdleSince *int64 `json:"idle_since,omitempty"`
+}
+
+// StateEntry is one state: its schemas and its segments, oldest first.
+type StateEntry struct {
+	Key      string    `json:"key"`               // Avro schema of the key, JSON
+	Element  string    `json:"element,omitempty"` // of the element, in map and list states
+	Value    string    `json:"value"`
+	Segments []Segment `json:"segments"`
+}
+
+// Segment is a file of state entries.
+type Segment struct {
+	Path   string `json:"path"` // below the job's folder
+	Slots  Slots  `json:"slots"`
+	Rows   int64  `json:"rows"`
+	Bytes  int64  `json:"bytes"`  // of the file
+	Memory int64  `json:"memory"` // of the entries once they are loaded, measured
+	SHA256 string `json:"sha256"`
+}
+
+// Partial says why a state is not what it would be had it seen all inputs.
+type Partial struct {
+	Why   string `json:"why"`
+	Until int64  `json:"until,omitzero"` // microseconds since 1970 UTC; 0: for ever
+}
+
+// Edit is an entry that was deleted by request before the epoch's first record.
+type Edit struct {
+	State string `json:"state"`
+	Slot  Slot   `json:"slot"`
+	Hash  string `json:"hash"` // of the key
+}
+
+// SinkState is what an epoch holds for a sink.
+type SinkState struct {
+	Outbox    []Object `json:"outbox,omitempty"`
+	Parts     []int64  `json:"parts,omitempty"`
+	Record    string   `json:"record,omitempty"` // id of the sink's record, once made
+	Start     Position `json:"start"`
+	Confirmed Position `json:"confirmed"`
+	Dropped   string   `json:"dropped,omitempty"`
+	Note      string   `json:"note,omitempty"`
+	Rewrite   *Rewrite `json:"rewrite,omitempty"`
+}
+
+// Object is a file of an outbox.
+type Object struct {
+	Path   string `json:"path"`
+	Rows   int64  `json:"rows"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Rewrite is how far a table sink has been written anew.
+type Rewrite struct {
+	Mode   string   `json:"mode"`
+	Cursor string   `json:"cursor"`
+	Ended  []string `json:"ended"`
+}

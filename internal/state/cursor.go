@@ -1,0 +1,167 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/store"
+)
+
+// cursor stands at one record of a segment.
+type cursor struct {
+	segment *segment
+	age     int // the number of the segment: higher ones are newer
+	at      span
+	record  []byte // and what is behind it in the block
+	left    int    // records of the block from this one on
+	buf     []byte // the block's memory
+}
+
+func (c *cursor) row() []byte { return c.record[c.at.key:c.at.branch] }
+
+// merger walks the rows of several segments in the order of slots and rows. Of
+// a row that several have it shows the newest.
+type merger struct {
+	heap    []*cursor // the first in the order is at 0
+	split   splitter
+	compare func(a, b []byte) int
+	open    []*segment
+	begun   bool
+}
+
+// openMerger opens segments, the oldest first. It is to be closed.
+func openMerger(ctx context.Context, st store.Store, job string, f Form, segments []epoch.Segment) (*merger, error) {
+	compare, err := f.comparer()
+	if err != nil {
+		return nil, err
+	}
+	m := &merger{split: newSplitter(f), compare: compare}
+	for age, told := range segments {
+		s, err := openSegment(ctx, st, job, f, told)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.open = append(m.open, s)
+		m.heap = append(m.heap, &cursor{segment: s, age: age})
+	}
+	return m, nil
+}
+
+func (m *merger) close() {
+	for _, s := range m.open {
+		s.close()
+	}
+}
+
+// next goes to the next row and returns the newest record of it, which holds
+// until the next call, or nil at the end.
+func (m *merger) next(ctx context.Context) (*cursor, error) {
+	if !m.begun {
+		m.begun = true
+		if err := m.begin(ctx); err != nil {
+			return nil, err
+		}
+	} else if err := m.leaveRow(ctx); err != nil {
+		return nil, err
+	}
+	if len(m.heap) == 0 {
+		return nil, nil
+	}
+	return m.heap[0], nil
+}
+
+func (m *merger) begin(ctx context.Context) error {
+	for i := len(m.heap) - 1; i >= 0; i-- { // from the leaves up
+		if err := m.advance(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveRow moves every cursor off the row of the first: older ones before the
+// first itself, whose bytes they are compared with.
+func (m *merger) leaveRow(ctx context.Context) error {
+	for {
+		i := m.sameRow()
+		if err := m.advance(ctx, i); err != nil || i == 0 {
+			return err
+		}
+	}
+}
+
+// sameRow finds another cursor at the row of the first, or returns 0. In a heap
+// one of these is always right under the top.
+func (m *merger) sameRow() int {
+	first := m.heap[0]
+	for i := 1; i < min(3, len(m.heap)); i++ {
+		if c := m.heap[i]; c.at.slot == first.at.slot && m.compare(c.row(), first.row()) == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// advance moves the i-th cursor to its next record and puts it in its place.
+func (m *merger) advance(ctx context.Context, i int) error {
+	err := m.load(ctx, m.heap[i])
+	if err == io.EOF {
+		last := len(m.heap) - 1
+		m.heap[i], m.heap[last] = m.heap[last], nil
+		m.heap = m.heap[:last]
+	} else if err != nil {
+		return err
+	}
+	m.sink(i)
+	return nil
+}
+
+func (m *merger) load(ctx context.Context, c *cursor) (err error) {
+	if c.left > 0 {
+		c.record = c.record[c.at.end:]
+		c.left--
+	}
+	for c.left == 0 {
+		if len(c.record) > 0 {
+			return c.segment.unreadable(fmt.Errorf("%d bytes behind the last record of a block", len(c.record)))
+		}
+		if c.record, c.left, err = c.segment.next(ctx, c.buf); err != nil {
+			return err
+		}
+		c.buf = c.record[:0]
+	}
+	if c.at, err = m.split.split(c.record); err != nil {
+		return c.segment.unreadable(err)
+	}
+	return nil
+}
+
+func (m *merger) sink(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= min(2*i+2, len(m.heap)-1); child++ {
+			if m.before(m.heap[child], m.heap[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
+		i = least
+	}
+}
+
+// before orders records by slot and row, the newest of a row first.
+func (m *merger) before(a, b *cursor) bool {
+	if a.at.slot != b.at.slot {
+		return a.at.slot < b.at.slot
+	}
+	if c := m.compare(a.row(), b.row()); c != 0 {
+		return c < 0
+	}
+	return a.age > b.age
+}
