@@ -1,0 +1,81 @@
+// Package sluice runs stateful stream jobs that survive their own changes: each
+// input is counted exactly once, whatever fails, and the state that a job keeps
+// outlives its code, its types and its machine.
+//
+// # A job
+//
+//	type Order struct {
+//		User  string
+//		Cents int64
+//	}
+//
+//	func (o Order) Paid() bool     { return o.Cents > 0 }
+//	func (o Order) UserID() string { return o.User }
+//
+//	type Spend struct {
+//		Orders int64
+//		Cents  int64
+//	}
+//
+//	func (s *Spend) Add(o Order) { s.Orders++; s.Cents += o.Cents }
+//
+//	var spend = sluice.NewState[string, Spend]("spend")
+//
+//	func job() *sluice.Job {
+//		job := sluice.NewJob("spend")
+//		job.From("orders", file.JSONLines[Order]("orders/*.jsonl", file.Follow())).
+//			Filter(Order.Paid).
+//			KeyBy(Order.UserID).
+//			Fold(spend, (*Spend).Add).
+//			To("spend_by_user", file.Upsert("out/spend", func(_ string, s Spend) Spend { return s }))
+//		return job
+//	}
+//
+//	func main() { sluice.Main(job()) }
+//
+// [Main] gives the binary its command line; [Job.Run] runs the job from a
+// program of one's own. Package sluicetest runs it in a test.
+//
+// # Streams, keys, tables
+//
+// [Job.From] gives a [Stream] of records. Its methods add steps that have no
+// state: [Stream.Map], [Stream.TryMap], [Stream.FlatMap], [Stream.Filter],
+// [Stream.Merge]. [Stream.KeyBy] gives a [Keyed] stream, on which operators keep
+// state for each key: [Keyed.Fold] and [Keyed.FoldKeep] give a [Table];
+// [Keyed.Process] gives full control, with several states ([NewState],
+// [NewMapState], [NewListState]) and several outputs ([NewOutput]). A table's
+// rows go to sinks ([Table.To]), its changes are a stream ([Table.Changes]), and
+// [Table.Regroup] keys its rows anew. A stream ends with [Stream.To] or
+// [Stream.Discard].
+//
+// Whatever has a memory has a name: sources, states, sinks. An operator is
+// called by its first state. Names are for good; functions and types may be
+// renamed and moved as one likes.
+//
+// # Epochs
+//
+// A job works in epochs, of a second by default. An epoch's inputs, in the order
+// in which they were read, its changes to states, and its outputs are committed
+// as one object in the checkpoint store, the manifest; or they never happened.
+// Outputs are delivered after that, each once: a sink remembers the last delivery
+// together with its rows. Exactly once holds for each sink by itself.
+//
+// An epoch is a function of the state before it, its inputs in their order, and
+// its clock, which stands still ([Context.Now]). [Job.Replay] runs it again and
+// compares. So the functions of a job must be pure.
+//
+// # State
+//
+// The schema of a state is derived from its Go type and stored with it, in Avro
+// files that anyone can read. A newer build may add fields, reorder or widen
+// them, make them nullable, or give them other names with an alias; what it
+// can't carry over is refused, with every difference, before a record is read.
+// What would drop data needs consent by name ([Options.Drop]). Package schema
+// has the details.
+//
+// # Errors
+//
+// A record that can't be decoded, or on which a function fails or panics, stops
+// the job with a [RecordError] that says where it stands; or it goes to the sink
+// of [Job.DeadLetter], and nothing that it has done elsewhere stays.
+package sluice

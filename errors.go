@@ -1,0 +1,33 @@
+package sluice
+
+import (
+	"github.com/sluicestream/sluice/internal/deliver"
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/runner"
+)
+
+// The errors that a run ends with, for errors.As. Each text names the job and
+// the thing, what was expected and found, and the way out.
+type (
+	// RecordError says that a record can't be processed: Source, Partition and
+	// Offset, the Operator that failed, the record's Key there, and the Cause.
+	RecordError = engine.RecordError
+	// StateError says that an entry of a state can't be encoded or decoded, or
+	// its change passed on: State, Key and Cause.
+	StateError = engine.StateError
+	// PanicError is the cause where a function of the job panicked.
+	PanicError = engine.PanicError
+	// RefusedError says that this build can't go on from what is stored.
+	RefusedError = runner.RefusedError
+	// ConsentError says that a consent names what would not be dropped.
+	ConsentError = runner.ConsentError
+	// DisagreeError says that a sink and the epoch log disagree.
+	DisagreeError = deliver.DisagreeError
+	// FencedError says that another process has taken the job over.
+	FencedError = epoch.FencedError
+	// SupersededError says that this build was replaced by another.
+	SupersededError = epoch.SupersededError
+	// DamagedError says that an object in the store is damaged or gone.
+	DamagedError = epoch.DamagedError
+)

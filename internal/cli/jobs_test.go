@@ -1,0 +1,117 @@
+package cli_test
+
+import (
+	"time"
+
+	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/file"
+)
+
+// The jobs of the scripts. They read orders*.jsonl and write to the folder out.
+
+type order struct {
+	User  string
+	Shop  shop
+	Cents int64
+}
+
+type shop struct {
+	City   string
+	Number int32
+}
+
+func (o order) byUser() string { return o.User }
+func (o order) byShop() shop   { return o.Shop }
+func (o order) paid() bool     { return o.Cents > 0 }
+
+type spending struct {
+	Orders int64
+	Cents  int64
+}
+
+func (s *spending) add(o order) { s.Orders++; s.Cents += o.Cents }
+
+type row struct {
+	Orders int64
+	Mean   float64
+}
+
+func rowOf(_ string, s spending) row { return row{s.Orders, float64(s.Cents) / float64(s.Orders)} }
+
+var (
+	spend  = sluice.NewState[string, spending]("spend")
+	shops  = sluice.NewMapState[shop, string, spending]("shops")
+	recent = sluice.NewListState[shop, int64]("recent")
+)
+
+func spendJob() *sluice.Job {
+	job := sluice.NewJob("spend")
+	orders := job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
+	orders.KeyBy(order.byUser).Fold(spend, (*spending).add).To("spend_by_user", file.Upsert("out/spend", rowOf))
+	orders.KeyBy(order.byShop).Process(countShop).To("large", file.Append[order]("out/large", file.AsCSV()))
+	return job
+}
+
+// countShop keeps what was spent in a shop by user, and the last orders.
+func countShop(p *sluice.Setup[shop, order]) func(*sluice.Context[shop, order], order) {
+	users, last := p.Map(shops), p.List(recent)
+	return func(c *sluice.Context[shop, order], o order) {
+		users.Update(o.User).add(o)
+		last.Append(o.Cents)
+		if last.Len() > 2 {
+			last.RemoveFirst(1)
+		}
+		if o.Cents >= 1000 {
+			c.Emit(o)
+		}
+	}
+}
+
+// spendLessJob is a later build, without a field and without the shops.
+func spendLessJob() *sluice.Job {
+	type spending struct{ Cents int64 }
+	job := sluice.NewJob("spend")
+	job.From("orders", file.JSONLines[order]("orders*.jsonl")).
+		KeyBy(order.byUser).
+		Fold(sluice.NewState[string, spending]("spend"), func(s *spending, o order) { s.Cents += o.Cents }).
+		To("spend_by_user", file.Upsert("out/spend", func(_ string, s spending) spending { return s }))
+	return job
+}
+
+// spendOtherJob is a build that can't go on from the stored state.
+func spendOtherJob() *sluice.Job {
+	type spending struct{ Orders string }
+	job := sluice.NewJob("spend")
+	job.From("orders", file.JSONLines[order]("orders*.jsonl")).
+		KeyBy(order.byUser).
+		Fold(sluice.NewState[string, spending]("spend"), func(s *spending, o order) { s.Orders += "I" }).
+		To("spend_by_user", file.Upsert("out/spend", func(_ string, s spending) spending { return s }))
+	return job
+}
+
+// followJob reads its file as it grows, until it is told to stop.
+func followJob() *sluice.Job {
+	job := sluice.NewJob("follow")
+	job.From("orders", file.JSONLines[order]("orders.jsonl", file.Follow(), file.Poll(10*time.Millisecond))).
+		KeyBy(order.byUser).
+		Fold(spend, (*spending).add).
+		To("spend_by_user", file.Upsert("out/spend", rowOf))
+	return job
+}
+
+// clicksJob is another job for the same store.
+func clicksJob() *sluice.Job {
+	job := sluice.NewJob("clicks")
+	job.From("orders", file.JSONLines[order]("orders*.jsonl")).
+		KeyBy(func(o order) int64 { return o.Cents }).
+		Fold(sluice.NewState[int64, int64]("amounts"), func(n *int64, _ order) { *n++ }).
+		To("amounts", file.Upsert("out/amounts", func(cents int64, n int64) spending { return spending{n, cents} }))
+	return job
+}
+
+func faultyJob() *sluice.Job {
+	job := sluice.NewJob("faulty")
+	job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
+	job.From("orders", file.JSONLines[order]("orders*.jsonl")).Discard()
+	return job
+}

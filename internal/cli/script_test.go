@@ -1,0 +1,109 @@
+package cli_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/internal/cli"
+)
+
+var update = flag.Bool("update", false, "write what the scripts' commands print into the scripts")
+
+// The test's own executable is the sluice command and the jobs, by its name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"sluice":      func() { os.Exit(cli.RunSluice(os.Args[1:])) },
+		"spend":       func() { sluice.Main(spendJob()) },
+		"spend-less":  func() { sluice.Main(spendLessJob()) },
+		"spend-other": func() { sluice.Main(spendOtherJob()) },
+		"follow":      func() { sluice.Main(followJob()) },
+		"faulty":      func() { sluice.Main(faultyJob()) },
+		"clicks":      func() { sluice.Main(clicksJob()) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  exits,
+			"plain":  plain,
+			"damage": damage,
+			"avro": avroFile,
+		},
+	})
+}
+
+// exits runs a command that must end with an exit code: exits CODE COMMAND...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if want, err := strconv.Atoi(args[0]); err != nil || code != want {
+		ts.Fatalf("%s has ended with the code %d, expected %s", args[1], code, args[0])
+	}
+}
+
+// what differs from run to run, and what stands for it.
+var varying = []struct {
+	pattern *regexp.Regexp
+	word    string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
+	{regexp.MustCompile(`process \d+ on \S+`), "PROCESS"},
+	{regexp.MustCompile(`"writer":{[^}]*}`), `"writer":{}`},
+	{regexp.MustCompile(`"build":{[^}]*}`), `"build":{}`},
+	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HEX"},
+	{regexp.MustCompile(`no revision, executable`), "executable"},
+	{regexp.MustCompile(`\b[0-9a-f]{12}\+? HEX\b`), "HEX"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? (B|KiB)\b`), "SIZE"},
+	{regexp.MustCompile(`"(bytes|memory)":\d+`), `"$1":N`},
+	{regexp.MustCompile(` {3,}`), "  "},
+}
+
+// plain writes what a command has printed to a file, without what differs from
+// run to run: plain stdout FILE.
+func plain(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: plain stdout|stderr FILE")
+	}
+	text := strings.ReplaceAll(ts.ReadFile(args[0]), ts.Getenv("WORK"), "WORK")
+	for _, v := range varying {
+		text = v.pattern.ReplaceAllString(text, v.word)
+	}
+	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("."), args[1]), []byte(text), 0o644))
+}
+
+// damage changes the last byte of files: damage PATTERN.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	files, err := filepath.Glob(ts.MkAbs(args[0]))
+	if neg || err != nil || len(files) == 0 {
+		ts.Fatalf("damage: no file %s", args[0])
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		ts.Check(err)
+		data[len(data)-1] ^= 1
+		ts.Check(os.WriteFile(name, data, 0o644))
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// RunSluice is the sluice command. It returns the exit code.
+func RunSluice(args []string) int { return execute(sluiceCommand(), args, os.Stdout, os.Stderr) }
+
+func sluiceCommand() *cobra.Command {
+	p := new(place)
+	root := &cobra.Command{
+		Use:   "sluice",
+		Short: "Looks into a checkpoint store",
+		Long: `Looks into a checkpoint store: what its jobs have committed, where they stand, and
+what is in their state. It changes nothing, and needs no job's code. JOB may be
+left out if the store has one job only.
+
+Exit codes: 0 done, 1 error, 2 wrong usage, 14 damaged store.`,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			return setFromEnvironment(c.Flags().Lookup("store"))
+		},
+	}
+	p.addTo(root)
+	return group(root, logCommand(p), statusCommand(p), stateCommand(p), versionCommand())
+}
+
+// release is what a build of Sluice is.
+type release struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Format   int    `json:"format"` // of the store's objects
+}
+
+func versionCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "The version of this command, and of the format that it reads",
+		Args:  arguments(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			r := thisRelease()
+			if asJSON(c) {
+				return writeJSON(c.OutOrStdout(), r)
+			}
+			revision := ""
+			if r.Revision != "" {
+				revision = " (" + r.Revision + ")"
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "sluice %s%s, %s %s, store format %d\n", r.Version, revision, r.Go, r.Platform, r.Format)
+			return err
+		},
+	}
+	c.Flags().Bool("json", false, "write it as a JSON object (default false)")
+	return c
+}
+
+func thisRelease() release {
+	r := release{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Format: epoch.Format}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return r
+	}
+	if info.Main.Version != "" {
+		r.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			r.Revision = s.Value
+		}
+	}
+	return r
+}

@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/state"
+	"github.com/sluicestream/sluice/schema"
+)
+
+func stateCommand(p *place) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "state",
+		Short: "What is in a job's state",
+		Long: `What is in a job's state, at its newest epoch or any other that is kept. The job
+may be running: an epoch does not change any more.`,
+	}
+	return group(c, stateListCommand(p), stateReadCommand(p), stateExportCommand(p))
+}
+
+// snapshot is a job at the end of one of its epochs.
+type snapshot struct {
+	job   *epoch.Job
+	epoch epoch.Manifest
+}
+
+// looking are the flags of commands that look at an epoch.
+type looking struct {
+	epoch  int64
+	branch string
+}
+
+func (l *looking) addTo(c *cobra.Command) {
+	c.Flags().Int64Var(&l.epoch, "epoch", -1, "the `number` of the epoch; -1: the newest")
+	c.Flags().StringVar(&l.branch, "branch", "", "the `branch`; defaults to the live one")
+}
+
+// at reads the manifest of the epoch that is meant.
+func (l *looking) at(ctx context.Context, job *epoch.Job) (s snapshot, err error) {
+	s.job = job
+	branch := l.branch
+	if branch == "" {
+		if branch, err = liveBranch(ctx, job); err != nil {
+			return s, err
+		}
+	}
+	if l.epoch < 0 {
+		head, err := job.Head(ctx, branch, epoch.FirstTask)
+		s.epoch = head.Manifest
+		return s, err
+	}
+	if s.epoch, err = job.Manifest(ctx, branch, epoch.FirstTask, epoch.Epoch(l.epoch)); err != nil {
+		return s, fmt.Errorf("%w; `sluice log %s --limit 0` lists the epochs that are kept", err, job.Name())
+	}
+	if s.epoch.Kind == epoch.Seal {
+		return s, fmt.Errorf("%s: branch %s: epoch %d is the seal and has no state; the last with state is %d", job.Name(), branch, l.epoch, l.epoch-1)
+	}
+	return s, nil
+}
+
+// form is that of a state, or an error that names the states that there are.
+func (s snapshot) form(name string) (state.Form, error) {
+	e, ok := s.epoch.State[name]
+	if !ok {
+		has := "it has none"
+		if len(s.epoch.State) > 0 {
+			has = "it has " + strings.Join(slices.Sorted(maps.Keys(s.epoch.State)), ", ")
+		}
+		return state.Form{}, fmt.Errorf("%s: epoch %d has no state %s; %s", s.job.Name(), s.epoch.Epoch, name, has)
+	}
+	return state.FormOf(name, e)
+}
+
+// entries goes through a state's entries in a range of slots.
+func (s snapshot) entries(ctx context.Context, f state.Form, slots epoch.Slots) func(yield func(*state.Entry, error) bool) {
+	return state.Read(ctx, s.job.Store(), s.job.Name(), f, s.epoch.State[f.Name].Segments, slots)
+}
+
+func stateListCommand(p *place) *cobra.Command {
+	var l looking
+	var exact bool
+	c := &cobra.Command{
+		Use:   "list [JOB]",
+		Short: "The states of a job, their sizes and schemas",
+		Long: `The states of a job with their schemas and sizes. Rows are those of the segments:
+an entry that was changed counts again until its segments are merged. With --count
+the segments are read, and the entries counted. With --json each state is an object
+in a line of its own.`,
+		Args: arguments(0, 1),
+	}
+	l.addTo(c)
+	c.Flags().BoolVar(&exact, "count", false, "count the entries (default false)")
+	c.Flags().Bool("json", false, "write JSON (default false)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name, _ := argument(args, 1)
+		s, err := open(c.Context(), p, name, l)
+		if err != nil {
+			return err
+		}
+		listed, err := s.list(c.Context(), exact)
+		if err != nil {
+			return err
+		}
+		if !asJSON(c) {
+			return writeStates(c.OutOrStdout(), listed, exact)
+		}
+		for _, one := range listed {
+			if err := writeJSON(c.OutOrStdout(), one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+// open opens a job at an epoch.
+func open(ctx context.Context, p *place, name string, l looking) (snapshot, error) {
+	job, err := p.job(ctx, name)
+	if err != nil {
+		return snapshot{}, err
+	}
+	return l.at(ctx, job)
+}
+
+// listedState is a state in a list.
+type listedState struct {
+	stateStatus
+	Entries *int64 `json:"entries,omitempty"` // if they were counted
+}
+
+func (s snapshot) list(ctx context.Context, exact bool) ([]listedState, error) {
+	var out []listedState
+	for name, e := range sorted(s.epoch.State) {
+		sum, err := stateStatusOf(name, e)
+		if err != nil {
+			return nil, err
+		}
+		listed := listedState{stateStatus: sum}
+		if exact {
+			n, err := s.countEntries(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			listed.Entries = &n
+		}
+		out = append(out, listed)
+	}
+	return out, nil
+}
+
+func (s snapshot) countEntries(ctx context.Context, name string) (n int64, err error) {
+	f, err := s.form(name)
+	if err != nil {
+		return 0, err
+	}
+	for _, err := range s.entries(ctx, f, epoch.AllSlots) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+func writeStates(w io.Writer, states []listedState, exact bool) error {
+	columns := []column{text("state"), number("rows"), number("bytes"), number("segments"), text("schema")}
+	if exact {
+		columns = slices.Insert(columns, 1, number("entries"))
+	}
+	t := newTable(columns...)
+	for _, s := range states {
+		key := s.Key
+		if s.Element != "" {
+			key += ", " + s.Element
+		}
+		cells := []string{s.State, count(s.Rows), size(s.Bytes), count(s.Segments), key + " → " + s.Value}
+		if exact {
+			cells = slices.Insert(cells, 1, count(*s.Entries))
+		}
+		t.row(cells...)
+	}
+	return t.write(w)
+}
+
+func stateReadCommand(p *place) *cobra.Command {
+	var l looking
+	c := &cobra.Command{
+		Use:   "read [JOB] STATE KEY",
+		Short: "The entry of one key, as JSON",
+		Long: `The entry of one key, as JSON. KEY is the text of a string, number, Boolean or time
+as it is; bytes are in base64, and a struct is a JSON object. Of a map or list state
+each element is an object {"element":…,"value":…} in a line of its own.
+
+  sluice state read spend spend ann
+  sluice state read flights delays '{"Airport":"JFK","Carrier":"B6"}'`,
+		Args: arguments(2, 3),
+		RunE: func(c *cobra.Command, args []string) error {
+			name, args := argument(args, 3)
+			s, err := open(c.Context(), p, name, l)
+			if err != nil {
+				return err
+			}
+			return s.read(c.Context(), c.OutOrStdout(), args[0], args[1])
+		},
+	}
+	l.addTo(c)
+	c.Flags().Bool("json", false, "errors are JSON too (default false)")
+	return c
+}
+
+// read writes the entry of one key.
+func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) error {
+	f, err := s.form(name)
+	if err != nil {
+		return err
+	}
+	key, err := encodeKey(f.Key, text)
+	if err != nil {
+		return usagef("state %s: key %s: %w; its keys are: %s", name, text, err, shape(f.Key))
+	}
+	slot := epoch.Slot(xxhash.Sum64(key) >> 48)
+	out := bufio.NewWriter(w)
+	render := newJSONWriter(f, false)
+	found := false
+	for e, err := range s.entries(ctx, f, epoch.Slots{First: slot, Last: slot}) {
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(e.Key, key) {
+			continue
+		}
+		found = true
+		line, err := render.line(e)
+		if err != nil {
+			return err
+		}
+		out.Write(line)
+	}
+	if !found {
+		return fmt.Errorf("%s: state %s has no key %s in epoch %d", s.job.Name(), name, text, s.epoch.Epoch)
+	}
+	return out.Flush()
+}
+
+// jsonWriter writes entries as lines of JSON.
+type jsonWriter struct {
+	keys                bool // with their keys
+	form                state.Form
+	key, element, value func(dst, src []byte) (out, rest []byte, err error)
+	buf                 []byte
+}
+
+func newJSONWriter(f state.Form, keys bool) *jsonWriter {
+	w := &jsonWriter{keys: keys, form: f, key: schema.JSON(f.Key), value: schema.JSON(f.Value)}
+	if f.Element != nil {
+		w.element = schema.JSON(f.Element)
+	}
+	return w
+}
+
+// line is an entry as a line, which holds until the next.
+func (w *jsonWriter) line(e *state.Entry) ([]byte, error) {
+	w.buf = w.buf[:0]
+	if !w.keys && w.element == nil {
+		if err := w.add("", w.value, e.Value); err != nil {
+			return nil, err
+		}
+		w.buf = append(w.buf, '\n')
+		return w.buf, nil
+	}
+	if w.keys {
+		if err := w.add(`,"key":`, w.key, e.Key); err != nil {
+			return nil, err
+		}
+	}
+	if w.element != nil {
+		if err := w.add(`,"element":`, w.element, e.Element); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.add(`,"value":`, w.value, e.Value); err != nil {
+		return nil, err
+	}
+	w.buf[0] = '{' // in the first comma's place
+	w.buf = append(w.buf, "}\n"...)
+	return w.buf, nil
+}
+
+func (w *jsonWriter) add(name string, render func(dst, src []byte) (out, rest []byte, err error), src []byte) (err error) {
+	w.buf, src, err = render(append(w.buf, name...), src)
+	if err == nil && len(src) > 0 {
+		err = fmt.Errorf("%d bytes too many", len(src))
+	}
+	if err != nil {
+		return fmt.Errorf("state %s: an entry can't be read: %w", w.form.Name, err)
+	}
+	return nil
+}

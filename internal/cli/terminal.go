@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"github.com/charmbracelet/x/term"
+)
+
+// terminal returns the width of the terminal that w is; ok is false if it is
+// none.
+func terminal(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
+		return 0, false
+	}
+	width, _, err := term.GetSize(f.Fd())
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}
+
+// styles say whether words get colours.
+type styles struct{ colours bool }
+
+// stylesFor are those of what is written to w: colours only on a terminal, and
+// not if NO_COLOR is set (no-color.org).
+func stylesFor(w io.Writer) styles {
+	_, ok := terminal(w)
+	return styles{ok && os.Getenv("NO_COLOR") == ""}
+}
+
+func (s styles) sgr(code, text string) string {
+	if !s.colours || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s styles) head(text string) string { return s.sgr("1", text) }
+func (s styles) bad(text string) string  { return s.sgr("31", text) }

@@ -1,0 +1,284 @@
+// Package deliver brings outboxes to sinks: in order, each once, whatever
+// happens between the sink and the epoch log.
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/outbox"
+	"github.com/sluicestream/sluice/store"
+)
+
+// Owed is an epoch's outbox for one sink, to be delivered.
+type Owed struct {
+	From, To epoch.Position
+	Live     epoch.Generation
+	Branch   string
+	Epoch    epoch.Epoch
+	Manifest string // sha256
+	Outbox   []epoch.Object
+}
+
+// Options say what a deliverer delivers, and where.
+type Options struct {
+	Env   *env.Env
+	Log   *slog.Logger
+	Store store.Store
+	Job   string
+	JobID string
+	Task  string
+	// Name is the sink's, Sink what delivers, Target where to.
+	Name   string
+	Sink   connector.Sink
+	Target connector.Target
+	// Start is the position at which the sink begins; Record is the id of its
+	// record by the newest manifest, Confirmed the position delivered by that.
+	Start, Confirmed epoch.Position
+	Record           string
+	// Newer tells, by reading the log anew, whether another owner explains what
+	// can't be explained otherwise: its error is then what stops the delivery.
+	Newer func(ctx context.Context) error
+}
+
+// Deliverer delivers one sink's outboxes. What is owed is added in order.
+type Deliverer struct {
+	o Options
+
+	mu        sync.Mutex
+	owed      []Owed
+	confirmed epoch.Position
+	head      Owed          // the newest that was added
+	changed   chan struct{} // closed and replaced at each change
+	failing   string        // the error of the last try, while it is being tried again
+}
+
+// The pauses between two tries of a delivery. They grow up to a bound; the
+// number of tries has none, since a sink that is away for a day is no reason to
+// stop: the bound is that on undelivered epochs, at which the reading waits.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 10 * time.Second
+)
+
+// New returns a deliverer.
+func New(o Options) *Deliverer {
+	return &Deliverer{o: o, confirmed: o.Confirmed, changed: make(chan struct{})}
+}
+
+// Add adds what is owed next.
+func (d *Deliverer) Add(o Owed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.owed = append(d.owed, o)
+	d.head = o
+	d.notify()
+}
+
+func (d *Deliverer) notify() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// Confirmed is the position up to which the sink has everything.
+func (d *Deliverer) Confirmed() epoch.Position {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.confirmed
+}
+
+// Pending is the number of epochs that are owed.
+func (d *Deliverer) Pending() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.owed)
+}
+
+// Failing is the error of the last try while a delivery is being tried again.
+func (d *Deliverer) Failing() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failing
+}
+
+// Wait waits until at most n epochs are owed.
+func (d *Deliverer) Wait(ctx context.Context, n int) error {
+	for {
+		d.mu.Lock()
+		pending, changed := len(d.owed), d.changed
+		d.mu.Unlock()
+		if pending <= n {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Run delivers until ctx ends. Its error is what a person must decide about.
+func (d *Deliverer) Run(ctx context.Context) error {
+	pause := firstPause
+	for {
+		next, ok := d.next(ctx)
+		if !ok {
+			return nil
+		}
+		err := d.deliver(ctx, next)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			pause = firstPause
+			d.done(next)
+		case stops(err):
+			return err
+		default:
+			d.fails(err)
+			d.o.Log.Warn("delivery failed, trying again", "sink", d.o.Name, "position", next.To, "pause", pause, "error", err)
+			if !d.sleep(ctx, pause) {
+				return nil
+			}
+			pause = min(2*pause, lastPause)
+		}
+	}
+}
+
+// next waits for something that is owed.
+func (d *Deliverer) next(ctx context.Context) (Owed, bool) {
+	for {
+		d.mu.Lock()
+		changed := d.changed
+		if len(d.owed) > 0 {
+			next := d.owed[0]
+			d.mu.Unlock()
+			return next, true
+		}
+		d.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Owed{}, false
+		}
+	}
+}
+
+func (d *Deliverer) done(o Owed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.owed = d.owed[1:]
+	d.confirmed = o.To
+	d.failing = ""
+	d.notify()
+}
+
+func (d *Deliverer) fails(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failing = err.Error()
+}
+
+func (d *Deliverer) sleep(ctx context.Context, pause time.Duration) bool {
+	timer := d.o.Env.Clock.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stops tells whether trying again can't help.
+func stops(err error) bool {
+	var disagrees *DisagreeError
+	var damaged *epoch.DamagedError
+	var fenced *epoch.FencedError
+	var sealed *epoch.SealedError
+	return errors.As(err, &disagrees) || errors.As(err, &damaged) || errors.As(err, &fenced) || errors.As(err, &sealed)
+}
+
+// deliver is rules D3 to D5 for one delivery.
+func (d *Deliverer) deliver(ctx context.Context, o Owed) error {
+	box, err := outbox.Open(ctx, d.o.Store, d.o.Job, o.Outbox)
+	if err != nil {
+		return err
+	}
+	reason := "what stands there under this position is not what is to be delivered"
+	verdict, found, err := d.o.Target.Deliver(ctx, &connector.Delivery{
+		Record: d.record(o), Key: box.Key, Schema: box.Row, Rows: box.Rows(ctx),
+		Decide: func(found *connector.SinkRecord) connector.Verdict {
+			step, why := epoch.DecideDelivery(d.view(o, found))
+			if step == epoch.Disagree {
+				reason = why
+			}
+			return verdicts[step]
+		},
+	})
+	if err != nil || verdict != connector.Disagree {
+		return err
+	}
+	if err := d.o.Newer(ctx); err != nil {
+		return err
+	}
+	return &DisagreeError{
+		At:     epoch.At{Job: d.o.Job, Branch: o.Branch, Task: d.o.Task, Epoch: o.Epoch},
+		Sink:   d.o.Name,
+		Record: found, Position: o.To, Reason: reason,
+	}
+}
+
+// verdicts are the connector's words for the steps.
+var verdicts = [...]connector.Verdict{epoch.Apply: connector.Apply, epoch.Skip: connector.Skip, epoch.Disagree: connector.Disagree}
+
+func (d *Deliverer) record(o Owed) connector.SinkRecord {
+	return connector.SinkRecord{
+		Position: connector.Position(o.To), ID: d.o.Record, Job: d.o.Job, Target: d.o.Sink.Describe().Target,
+		Live: uint64(o.Live), Branch: o.Branch, Epoch: uint64(o.Epoch), Manifest: o.Manifest,
+	}
+}
+
+func (d *Deliverer) view(o Owed, found *connector.SinkRecord) epoch.DeliveryView {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := epoch.DeliveryView{
+		From: epoch.Place{Position: o.From}, To: epoch.Place{Position: o.To},
+		ID: d.o.Record, Confirmed: d.confirmed, Head: d.head.To, HeadManifest: d.head.Manifest,
+	}
+	if found != nil {
+		v.Record = &epoch.SinkRecord{
+			Place: epoch.Place{Position: epoch.Position(found.Position), Part: found.Part}, ID: found.ID, Manifest: found.Manifest,
+		}
+	}
+	return v
+}
+
+// DisagreeError says that a sink and the epoch log disagree about what has been
+// delivered (rule D4). Nothing was written.
+type DisagreeError struct {
+	epoch.At
+	// Sink is the sink's name, Record what it remembers (nil: nothing).
+	Sink   string
+	Record *connector.SinkRecord
+	// Position is that of the delivery, Reason what does not fit.
+	Position epoch.Position
+	Reason   string
+}
+
+// Error implements error.
+func (e *DisagreeError) Error() string {
+	return fmt.Sprintf("%s: sink %s disagrees at position %d: %s. Nothing was written. Restore the sink's record, or give the sink a new name and let it begin anew.",
+		e.At, e.Sink, e.Position, e.Reason)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *DisagreeError) ExitCode() int { return 15 }

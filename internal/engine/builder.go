@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Builder looks at a graph without running it: it finds which stage sends to
+// which, and how deep each is.
+type Builder struct {
+	graph  *Graph
+	level  uint8 // of what is put out at the point being looked at
+	faults []string
+}
+
+// Build finds out how the graph's stages hang together, and what is wrong with
+// that. It is to be called once, when everything has been added.
+func (g *Graph) Build() error {
+	b := &Builder{graph: g}
+	in := b.instance(0)
+	for _, s := range g.sources {
+		s.feeder(in)
+	}
+	g.dead.instantiate(in)
+	for _, s := range g.stages {
+		b.level = s.depth
+		s.start(b.instance(s.id))
+	}
+	if len(g.states) > maxTables {
+		b.faults = append(b.faults, fmt.Sprintf("a job has at most %d states; this one has %d", maxTables, len(g.states)))
+	}
+	if len(b.faults) > 0 {
+		return fmt.Errorf("%s", strings.Join(b.faults, "\n"))
+	}
+	return nil
+}
+
+func (b *Builder) instance(stage int) *Instance {
+	return &Instance{build: b, stage: stage, parts: map[part]any{}}
+}
+
+// reaches notes that an instance sends records to a stage.
+func (b *Builder) reaches(in *Instance, stage int) {
+	s := b.graph.stages[stage-1]
+	if i, ok := slices.BinarySearch(s.origins, in.stage); !ok {
+		s.origins = slices.Insert(s.origins, i, in.stage)
+	}
+	if b.level > maxLevel {
+		b.faults = append(b.faults, fmt.Sprintf("more than %d KeyBys follow one another without a table between them", maxLevel+1))
+		return
+	}
+	s.depth = max(s.depth, b.level+1)
+}

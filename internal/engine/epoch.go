@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/outbox"
+	"github.com/sluicestream/sluice/internal/state"
+)
+
+// Epoch is one step of a run: inputs in the order in which they were read, and
+// what came of them. It is complete once Done is closed; what it holds is to be
+// read after that, and given back with [Run.Release].
+type Epoch struct {
+	// Now is the frozen clock, in microseconds since 1970 UTC.
+	Now int64
+	// Runs is the order of reading.
+	Runs []epoch.Run
+	// Offsets are where the partitions of each source stand at the epoch's end.
+	Offsets map[string]map[string]connector.Offset
+	// Records, DeadLetters and Bytes count what was read, what of it went to
+	// the dead letters, and the bytes of the records' values.
+	Records, DeadLetters, Bytes atomic.Int64
+	// Done is closed when all of the epoch has been processed and encoded.
+	Done chan struct{}
+
+	run     *Run
+	pending atomic.Int64 // batches and shards that are not done
+	changes [][]*state.Changes
+	outputs []output
+	frozen  atomic.Int64 // bytes of the outputs
+}
+
+// output is what an epoch puts out to one sink.
+type output struct {
+	mu     sync.Mutex
+	pieces []outputPiece
+}
+
+func (r *Run) newEpoch(now int64) *Epoch {
+	e := &Epoch{Now: now, run: r, Done: make(chan struct{}), outputs: make([]output, len(r.graph.sinks))}
+	e.changes = make([][]*state.Changes, len(r.graph.states))
+	for i := range e.changes {
+		e.changes[i] = make([]*state.Changes, r.shards)
+	}
+	e.pending.Store(1) // the sequencer's own, until the epoch is closed
+	return e
+}
+
+// finish notes that one batch, shard or the sequencer is done with the epoch.
+func (e *Epoch) finish() {
+	if e.pending.Add(-1) == 0 {
+		close(e.Done)
+	}
+}
+
+func (e *Epoch) addChanges(state, shard int, c *state.Changes) { e.changes[state][shard] = c }
+
+func (e *Epoch) addRows(sink int, p outputPiece) {
+	if len(p.rows.Refs) == 0 {
+		e.run.rows.put(p.rows)
+		return
+	}
+	e.frozen.Add(int64(len(p.rows.Buf)))
+	o := &e.outputs[sink]
+	o.mu.Lock()
+	o.pieces = append(o.pieces, p)
+	o.mu.Unlock()
+}
+
+// Changes returns what the epoch changed in the state of the given number, by
+// shard.
+func (e *Epoch) Changes(state int) []*state.Changes { return e.changes[state] }
+
+// Rows returns what the epoch puts out to the sink of the given number: for a
+// stream, in the order in which it is to be put out, for a table in none.
+func (e *Epoch) Rows(sink int) []outbox.Batch {
+	pieces := e.outputs[sink].pieces
+	out := make([]outbox.Batch, len(pieces))
+	for i, p := range pieces {
+		out[i] = outbox.Batch{Seq: p.seq, Rows: p.rows}
+	}
+	return out
+}
+
+// Release gives the epoch's memory back to the run, and lets another epoch be
+// opened. It is called once the epoch is committed.
+func (r *Run) Release(e *Epoch) {
+	for _, shards := range e.changes {
+		for _, c := range shards {
+			if c != nil {
+				c.Reset()
+				r.changes.put(c)
+			}
+		}
+	}
+	for i := range e.outputs {
+		for _, p := range e.outputs[i].pieces {
+			p.rows.Reset()
+			r.rows.put(p.rows)
+		}
+	}
+	e.changes, e.outputs = nil, nil
+	<-r.open
+}

@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicestream/sluice/connector"
+)
+
+// input reads the partitions of all sources, each in a goroutine of its own.
+type input struct {
+	run      *Run
+	ctx      context.Context
+	cancel   context.CancelFunc
+	sources  []*openSource
+	arrivals chan arrival
+	reading  sync.WaitGroup
+}
+
+type openSource struct {
+	number  int
+	spec    *sourceSpec
+	reader  connector.Reader
+	mu      sync.Mutex
+	parts   map[string]*openPartition
+	bounded bool
+}
+
+type openPartition struct {
+	source *openSource
+	name   string
+	from   connector.Offset
+	part   connector.Partition
+	read   atomic.Int64 // offset behind what was sequenced
+}
+
+// arrival is what a reader has for the sequencer.
+type arrival struct {
+	part  *openPartition
+	batch *connector.Batch
+	bytes int64
+	ended bool
+	err   error
+}
+
+// openInput opens the sources, and each partition at the offset where it is to
+// be read on: what has changed under the job's feet is found before any record
+// is read.
+func openInput(ctx context.Context, r *Run) (*input, error) {
+	in := &input{run: r, arrivals: make(chan arrival, r.o.Workers)}
+	in.ctx, in.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	for i, spec := range r.graph.sources {
+		reader, err := spec.open(ctx, connector.Opening{Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, Name: spec.name})
+		if err != nil {
+			in.close()
+			return nil, fmt.Errorf("source %s: %w", spec.name, err)
+		}
+		s := &openSource{number: i, spec: spec, reader: reader, parts: map[string]*openPartition{}, bounded: reader.Bounded()}
+		in.sources = append(in.sources, s)
+		if _, err := in.discover(ctx, s); err != nil {
+			in.close()
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// discover opens the partitions that are not open yet.
+func (in *input) discover(ctx context.Context, s *openSource) ([]*openPartition, error) {
+	names, err := s.reader.Partitions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", s.spec.name, err)
+	}
+	known := in.run.o.Offsets[s.spec.name]
+	for name := range known {
+		if !slices.Contains(names, name) && s.parts[name] == nil {
+			return nil, fmt.Errorf("source %s: partition %s, of which %d is to be read next, is not there any more; bring it back, or begin anew from the partitions that are there", s.spec.name, name, known[name].Next)
+		}
+	}
+	var found []*openPartition
+	for _, name := range names {
+		if s.parts[name] != nil {
+			continue
+		}
+		p := &openPartition{source: s, name: name, from: known[name]}
+		if p.part, err = s.reader.Partition(ctx, name, p.from); err != nil {
+			return nil, fmt.Errorf("source %s, partition %s: %w", s.spec.name, name, err)
+		}
+		p.read.Store(p.from.Next)
+		s.mu.Lock()
+		s.parts[name] = p
+		s.mu.Unlock()
+		found = append(found, p)
+	}
+	return found, nil
+}
+
+// start begins to read.
+func (in *input) start() {
+	for _, s := range in.sources {
+		for _, p := range s.parts {
+			in.reading.Go(func() { in.read(p) })
+		}
+		if !s.bounded {
+			in.reading.Go(func() { in.watch(s) })
+		}
+	}
+}
+
+// watch looks for new partitions from time to time.
+func (in *input) watch(s *openSource) {
+	timer := in.run.o.Env.Clock.NewTimer(in.run.o.DiscoverEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C():
+		case <-in.ctx.Done():
+			return
+		}
+		found, err := in.discover(in.ctx, s)
+		if err != nil {
+			in.arrive(arrival{err: err})
+			return
+		}
+		for _, p := range found {
+			in.reading.Go(func() { in.read(p) })
+		}
+		timer.Reset(in.run.o.DiscoverEvery)
+	}
+}
+
+// read reads a partition until it ends.
+func (in *input) read(p *openPartition) {
+	for {
+		b := in.run.newBatch(p.name)
+		err := p.part.Next(in.ctx, b, -1)
+		switch {
+		case in.ctx.Err() != nil:
+			return
+		case errors.Is(err, io.EOF):
+			in.arrive(arrival{part: p, ended: true})
+			return
+		case err != nil:
+			in.arrive(arrival{err: fmt.Errorf("source %s, partition %s: %w", p.source.spec.name, p.name, err)})
+			return
+		}
+		if !in.arrive(arrival{part: p, batch: b, bytes: valueBytes(b)}) {
+			return
+		}
+	}
+}
+
+func (in *input) arrive(a arrival) bool {
+	select {
+	case in.arrivals <- a:
+		return true
+	case <-in.ctx.Done():
+		return false
+	}
+}
+
+func valueBytes(b *connector.Batch) (n int64) {
+	for i := range b.Records {
+		n += int64(len(b.Records[i].Value))
+	}
+	return n
+}
+
+// newBatch returns an empty batch for a partition.
+func (r *Run) newBatch(partition string) *connector.Batch {
+	b := r.batches.get(func() *connector.Batch { return new(connector.Batch) })
+	*b = connector.Batch{
+		Partition: partition, Records: b.Records[:0], Buffer: b.Buffer[:0],
+		Limit: r.o.BatchRecords, LimitBytes: r.o.BatchBytes,
+	}
+	return b
+}
+
+// stop ends the reading; what was read and not sequenced is dropped.
+func (in *input) stop() {
+	in.cancel()
+	in.reading.Wait()
+}
+
+func (in *input) close() {
+	in.stop()
+	for _, s := range in.sources {
+		for _, p := range s.parts {
+			p.part.Close()
+		}
+		s.reader.Close()
+	}
+}
+
+// PartitionLag is how far a partition has been read.
+type PartitionLag struct {
+	Source, Partition string
+	// Next is the offset to be read next, End that behind the last record.
+	Next, End int64
+}
+
+// Lag tells how far each partition has been read, in no order.
+func (r *Run) Lag() []PartitionLag {
+	var out []PartitionLag
+	for _, s := range r.input.sources {
+		s.mu.Lock()
+		for _, p := range s.parts {
+			out = append(out, PartitionLag{s.spec.name, p.name, p.read.Load(), p.part.End()})
+		}
+		s.mu.Unlock()
+	}
+	return out
+}

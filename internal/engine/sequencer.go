@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"maps"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// sequencer decides the order in which batches are processed, and where epochs
+// end. All else follows from that.
+type sequencer struct {
+	run     *Run
+	ctx     context.Context
+	seq     uint64
+	epoch   *Epoch // nil: none is open
+	bytes   int64  // that the epoch has read
+	last    int64  // the clock of the epoch before
+	offsets map[string]map[string]connector.Offset
+	ended   int // partitions
+	timer   env.Timer
+	goal    *command
+}
+
+// command asks the sequencer for something.
+type command struct {
+	to   map[string]map[string]int64 // read to here first; nil: no further
+	stop bool
+	done chan struct{}
+}
+
+func (r *Run) newSequencer(ctx context.Context) *sequencer {
+	s := &sequencer{run: r, ctx: ctx, last: r.o.Now, offsets: map[string]map[string]connector.Offset{}}
+	for name, parts := range r.o.Offsets {
+		s.offsets[name] = maps.Clone(parts)
+	}
+	return s
+}
+
+// sequence runs until the input has ended, or it is told to stop.
+func (r *Run) sequence(ctx context.Context) error {
+	defer close(r.epochs)
+	s := r.newSequencer(ctx)
+	s.timer = r.o.Env.Clock.NewTimer(r.o.EpochEvery)
+	s.timer.Stop()
+	defer s.timer.Stop()
+	defer r.input.stop()
+	for !s.finished() {
+		select {
+		case a := <-r.input.arrivals:
+			if a.err != nil {
+				return a.err
+			}
+			if a.ended {
+				s.ended++
+			} else if !s.take(a) {
+				return nil
+			}
+		case <-s.timer.C():
+			s.close()
+		case c := <-r.commands:
+			s.goal = c
+		case <-r.stopping:
+			s.close()
+			return nil
+		case <-r.quit:
+			return nil
+		}
+		if s.goal != nil && s.reached(s.goal.to) {
+			s.close()
+			close(s.goal.done)
+			if s.goal.stop {
+				return nil
+			}
+			s.goal = nil
+		}
+	}
+	s.close()
+	return nil
+}
+
+// finished tells whether nothing will come any more.
+func (s *sequencer) finished() bool {
+	parts := 0
+	for _, src := range s.run.input.sources {
+		if !src.bounded {
+			return false
+		}
+		parts += len(src.parts)
+	}
+	return s.ended == parts
+}
+
+func (s *sequencer) reached(to map[string]map[string]int64) bool {
+	for source, parts := range to {
+		for part, next := range parts {
+			if s.offsets[source][part].Next < next {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// take gives a batch its number, and hands it to the workers. It tells whether
+// the run goes on.
+func (s *sequencer) take(a arrival) bool {
+	if s.epoch == nil && !s.openEpoch() {
+		return false
+	}
+	source := a.part.source.spec.name
+	s.record(source, a.part.name, a.batch.To, true)
+	a.part.read.Store(a.batch.To.Next)
+	if !s.dispatch(a.part.source.number, a.part.name, a.batch) {
+		return false
+	}
+	s.bytes += a.bytes
+	if limit := s.run.o.EpochBytes; s.bytes >= limit || s.epoch.frozen.Load() >= limit {
+		s.close()
+	}
+	return true
+}
+
+// record notes how far a partition has been read.
+func (s *sequencer) record(source, partition string, to connector.Offset, runEnds bool) {
+	if s.offsets[source] == nil {
+		s.offsets[source] = map[string]connector.Offset{}
+	}
+	s.offsets[source][partition] = to
+	if runEnds {
+		s.epoch.Runs = append(s.epoch.Runs, epoch.Run{Source: source, Partition: partition, Next: to.Next})
+	}
+}
+
+func (s *sequencer) dispatch(source int, partition string, input *connector.Batch) bool {
+	b := &batch{seq: s.seq, epoch: s.epoch, source: source, partition: partition}
+	if len(s.run.stages) > 0 {
+		b.offsets = make([]int64, len(input.Records))
+		for i := range input.Records {
+			b.offsets[i] = input.Records[i].Offset
+		}
+	}
+	s.seq++
+	s.epoch.pending.Add(1)
+	select {
+	case s.run.work <- job{b, input}:
+		return true
+	case <-s.run.quit:
+		return false
+	}
+}
+
+// openEpoch waits until another epoch may be open, and opens it.
+func (s *sequencer) openEpoch() bool {
+	r := s.run
+	select {
+	case r.open <- struct{}{}:
+	case <-r.stopping:
+		return false
+	case <-r.quit:
+		return false
+	}
+	if r.o.Admit != nil {
+		ctx, cancel := r.whileReading(s.ctx)
+		defer cancel()
+		if err := r.o.Admit(ctx); err != nil {
+			<-r.open
+			if ctx.Err() == nil {
+				r.abort(err)
+			}
+			return false
+		}
+	}
+	now := max(s.last, r.o.Env.Clock.Now().UnixMicro())
+	s.begin(now)
+	if r.o.EpochEvery > 0 {
+		s.timer.Reset(r.o.EpochEvery)
+	}
+	return true
+}
+
+// whileReading returns a context that ends when the run is to stop.
+func (r *Run) whileReading(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-r.stopping:
+		case <-r.quit:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+func (s *sequencer) begin(now int64) {
+	s.last, s.bytes = now, 0
+	s.epoch = s.run.newEpoch(now)
+}
+
+// close ends the epoch, if one is open.
+func (s *sequencer) close() {
+	e := s.epoch
+	if e == nil {
+		return
+	}
+	s.epoch = nil
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	e.Offsets = make(map[string]map[string]connector.Offset, len(s.offsets))
+	for name, parts := range s.offsets {
+		e.Offsets[name] = maps.Clone(parts)
+	}
+	end := &batch{seq: s.seq, epoch: e, end: true}
+	s.seq++
+	for _, stage := range s.run.stages {
+		e.pending.Add(int64(len(stage.shards)))
+	}
+	s.run.epochs <- e // has room for every epoch that may be open
+	for _, stage := range s.run.stages {
+		for n := range stage.shards {
+			if !stage.send(n, message{batch: end}) {
+				return
+			}
+		}
+	}
+	e.finish()
+}
+
+// Finish asks for the epoch to be closed as soon as the partitions have been
+// read to the given offsets, and waits for that. If stop is set, nothing is
+// read after it. It returns false if the run ended before.
+func (r *Run) Finish(ctx context.Context, to map[string]map[string]int64, stop bool) bool {
+	c := &command{to: to, stop: stop, done: make(chan struct{})}
+	select {
+	case r.commands <- c:
+	case <-r.quit:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-c.done:
+		return true
+	case <-r.quit:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Stop ends the reading: the epoch that is open is closed where it stands.
+func (r *Run) Stop() { r.stopOnce.Do(func() { close(r.stopping) }) }

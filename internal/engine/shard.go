@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// batch is the head of a batch on its way through the stages.
+type batch struct {
+	seq       uint64
+	epoch     *Epoch
+	end       bool // the epoch ends here; there are no records
+	source    int
+	partition string
+	offsets   []int64 // of the records
+}
+
+// message is what a shard of a stage gets: one sender's part of a batch. The
+// sequencer's own word that an epoch ends has no piece.
+type message struct {
+	batch *batch
+	piece pieceOf
+}
+
+// stageRun is a keyed stage in a run.
+type stageRun struct {
+	run    *Run
+	spec   *stageSpec
+	shards []*shard
+	// The number of messages that make a batch, and an epoch's end, complete.
+	ofBatch, ofEnd int
+}
+
+// send hands a message to a shard, and tells whether the run goes on.
+func (s *stageRun) send(shard int, m message) bool {
+	select {
+	case s.shards[shard].inbox <- m:
+		return true
+	case <-s.run.quit:
+		return false
+	}
+}
+
+// shard is one goroutine of a stage, with the tables of its slots.
+type shard struct {
+	stage *stageRun
+	in    *Instance
+	inbox chan message
+	apply func(pieces []pieceOf)
+
+	next    uint64 // the batch to be applied next
+	waiting map[uint64]*assembly
+	spare   []*assembly
+	ended   *Epoch // the epoch whose entries are being encoded
+}
+
+// assembly is a batch of which some parts have come.
+type assembly struct {
+	batch  *batch
+	pieces []pieceOf
+	got    int
+}
+
+const (
+	// inboxSize bounds the pieces that wait at a shard; the workers and the
+	// shards before it wait when it is full.
+	inboxSize = 16
+	// encodeSlice is the number of entries that a shard encodes between two
+	// batches: about a tenth of a millisecond.
+	encodeSlice = 512
+)
+
+func (s *shard) loop() error {
+	for {
+		m, ok, err := s.receive()
+		if err != nil || !ok {
+			return err
+		}
+		s.add(m)
+		for a := s.waiting[s.next]; a != nil && a.got == s.stage.expects(a.batch); a = s.waiting[s.next] {
+			delete(s.waiting, s.next)
+			s.next++
+			if err := s.process(a); err != nil {
+				return err
+			}
+			*a = assembly{pieces: a.pieces[:0]}
+			s.spare = append(s.spare, a)
+		}
+	}
+}
+
+func (s *stageRun) expects(b *batch) int {
+	if b.end {
+		return s.ofEnd
+	}
+	return s.ofBatch
+}
+
+// receive waits for a message; as long as there is none, it encodes.
+func (s *shard) receive() (m message, ok bool, err error) {
+	for s.ended != nil {
+		select {
+		case m := <-s.inbox:
+			return m, true, nil
+		case <-s.stage.run.quit:
+			return m, false, nil
+		default:
+			if err := s.encode(encodeSlice); err != nil {
+				return m, false, err
+			}
+		}
+	}
+	select {
+	case m := <-s.inbox:
+		return m, true, nil
+	case <-s.stage.run.quit:
+		return m, false, nil
+	}
+}
+
+func (s *shard) add(m message) {
+	a := s.waiting[m.batch.seq]
+	if a == nil {
+		if n := len(s.spare); n > 0 {
+			a, s.spare = s.spare[n-1], s.spare[:n-1]
+		} else {
+			a = new(assembly)
+		}
+		a.batch = m.batch
+		s.waiting[m.batch.seq] = a
+	}
+	a.got++
+	if m.piece != nil {
+		a.pieces = append(a.pieces, m.piece)
+	}
+}
+
+// process applies a batch that is complete.
+func (s *shard) process(a *assembly) error {
+	in := s.in
+	in.batch, in.level = a.batch, s.stage.spec.depth
+	if err := s.guard(func() { s.apply(a.pieces) }); err != nil {
+		return err
+	}
+	if a.batch.end {
+		return s.endEpoch(a.batch)
+	}
+	in.flush(a.batch)
+	return s.encode(encodeSlice)
+}
+
+// endEpoch passes on what the tables have changed, and begins to encode it.
+func (s *shard) endEpoch(b *batch) error {
+	if err := s.encode(1 << 62); err != nil { // what is left of the epoch before
+		return err
+	}
+	err := s.guard(func() {
+		for _, t := range s.in.tables {
+			if s.in.failed == nil {
+				t.emitChanges(t.number())
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	s.in.flush(b)
+	s.ended = b.epoch
+	for _, t := range s.in.tables {
+		t.begin(b.epoch)
+	}
+	return nil
+}
+
+// encode encodes up to n entries of each table for the epoch that has ended.
+func (s *shard) encode(n int) error {
+	if s.ended == nil {
+		return nil
+	}
+	all := true
+	err := s.guard(func() {
+		for _, t := range s.in.tables {
+			done, err := t.encode(n)
+			if err != nil {
+				s.in.Fail("", err)
+				return
+			}
+			all = all && done
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if all {
+		s.ended.finish()
+		s.ended = nil
+	}
+	return nil
+}
+
+// guard calls f, which runs functions of the job, and returns what went wrong
+// there with the record or entry in hand.
+func (s *shard) guard(f func()) (err error) {
+	in := s.in
+	defer func() {
+		if p := recover(); p != nil {
+			err = in.describe("", &PanicError{Value: fmt.Sprint(p), Stack: string(debug.Stack())})
+		}
+	}()
+	f()
+	if in.failed != nil {
+		return in.describe(in.blame, in.failed)
+	}
+	return nil
+}
+
+// describe names the record, or behind a table the entry, that the instance has
+// in hand.
+func (in *Instance) describe(operator string, cause error) error {
+	if state, isState := cause.(*StateError); isState {
+		return state
+	}
+	if in.emitting != nil {
+		state, row := in.emitting()
+		return &StateError{State: state, Key: row, Cause: cause}
+	}
+	if in.batch == nil || in.batch.end {
+		e := &StateError{State: in.operator, Cause: cause}
+		if in.keyInHand != nil {
+			e.Key = in.keyInHand()
+		}
+		return e
+	}
+	e := &RecordError{Source: in.run.graph.sources[in.batch.source].name, Partition: in.batch.partition, Operator: operator, Cause: cause}
+	if i := in.base.record(); i < uint64(len(in.batch.offsets)) {
+		e.Offset = in.batch.offsets[i]
+	}
+	if in.keyInHand != nil {
+		e.Key = in.keyInHand()
+		if operator == "" {
+			e.Operator = in.operator
+		}
+	}
+	return e
+}

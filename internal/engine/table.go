@@ -1,0 +1,411 @@
+package engine
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/outbox"
+	"github.com/sluicestream/sluice/internal/state"
+)
+
+// Table holds a state's entries that one shard owns, decoded. Operators change
+// them in place. The table remembers which ones an epoch has touched; once the
+// epoch has ended it encodes these bit by bit, between the batches of the next
+// epoch, and an entry that the next epoch touches first is encoded just before.
+//
+// R identifies an entry: the key, or key and element.
+type Table[R comparable, S any] struct {
+	in   *Instance
+	spec *TableSpec[R, S]
+
+	// The index is open addressing with linear probing: the low half of the
+	// hash above the entry's number plus one.
+	index  []uint64
+	used   int // entries in the index
+	chunks []*[chunkEntries]entry[R, S]
+	made   uint32   // entries handed out so far, free ones included
+	free   []uint32 // entries that may be used again
+
+	mark    uint8    // of entries touched in this epoch
+	touched []uint32 // in this epoch, in the order of their first touch
+	before  []former[S]
+
+	ended    []uint32 // touched in the epoch that is being encoded
+	encoded  int      // how many of these are done
+	epoch    *Epoch   // the one that is being encoded; nil: none
+	changes  *state.Changes
+	rows     []*outbox.Rows // by the table's sinks
+	appends  []rowAppender[R, S]
+	changed  func(*Change[R, S])
+	observer func(r R, hash uint64, added bool) // told of rows that come and go
+	decode   func(src []byte, v *S) ([]byte, error)
+	emitting uint32 // the entry whose change is being passed on
+	err      error
+	warmth   uint64
+	dynamic  int64 // encoded bytes loaded, a measure of what the values point to
+}
+
+const (
+	chunkBits    = 10
+	chunkEntries = 1 << chunkBits
+)
+
+type entry[R comparable, S any] struct {
+	hash    uint64
+	row     R
+	value   S
+	mark    uint8 // 0: not touched since it was last encoded
+	present bool
+	stored  bool // as of the last epoch that was encoded
+}
+
+// former is an entry as it was before the epoch.
+type former[S any] struct {
+	value   S
+	present bool
+}
+
+type rowAppender[R comparable, S any] struct {
+	sink int
+	row  func(dst []byte, r R, s *S) ([]byte, error)
+	wire func(dst []byte, r R, s *S) ([]byte, error)
+}
+
+func newTable[R comparable, S any](in *Instance, spec *TableSpec[R, S]) *Table[R, S] {
+	t := &Table[R, S]{in: in, spec: spec, mark: 1, decode: spec.value.Decode}
+	for _, s := range spec.sinks {
+		t.appends = append(t.appends, rowAppender[R, S]{s.sink, s.rows.NewAppend(), newWire(s.rows)})
+	}
+	in.tables = append(in.tables, t)
+	if spec.Changes.Consumed() {
+		t.changed = behindTable(in, spec.Changes.instantiate)
+	}
+	return t
+}
+
+// behindTable instantiates what takes a table's changes: their places begin
+// anew, whatever the stage's level.
+func behindTable[V any](in *Instance, instantiate func(*Instance) func(*V)) func(*V) {
+	if in.build != nil {
+		defer func(level uint8) { in.build.level = level }(in.build.level)
+		in.build.level = 0
+	}
+	return instantiate(in)
+}
+
+func newWire[R comparable, S any](rows connector.TableRows[R, S]) func([]byte, R, *S) ([]byte, error) {
+	if rows.NewWire == nil {
+		return nil
+	}
+	return rows.NewWire()
+}
+
+func (t *Table[R, S]) at(n uint32) *entry[R, S] {
+	return &t.chunks[n>>chunkBits][n&(chunkEntries-1)]
+}
+
+// find returns the number of a row's entry.
+func (t *Table[R, S]) find(hash uint64, r R) (uint32, bool) {
+	if len(t.index) == 0 {
+		return 0, false
+	}
+	mask := uint32(len(t.index) - 1)
+	for pos := uint32(hash) & mask; ; pos = (pos + 1) & mask {
+		w := t.index[pos]
+		if w == 0 {
+			return 0, false
+		}
+		if uint32(w>>32) == uint32(hash) {
+			n := uint32(w) - 1
+			if e := t.at(n); e.hash == hash && e.row == r {
+				return n, true
+			}
+		}
+	}
+}
+
+// warm fetches the entries of the hashes into the processor's cache: the loads
+// don't depend on each other, so that the memory answers them side by side.
+func (t *Table[R, S]) warm(hashes []uint64) {
+	if len(t.index) == 0 || t.spec.byElement {
+		return
+	}
+	mask := uint32(len(t.index) - 1)
+	var sum uint64
+	for _, h := range hashes {
+		if w := t.index[uint32(h)&mask]; w != 0 {
+			sum ^= t.at(uint32(w) - 1).hash
+		}
+	}
+	t.warmth ^= sum
+}
+
+// get returns the row's value for reading, or nil if it has none.
+func (t *Table[R, S]) get(hash uint64, r R) *S {
+	n, ok := t.find(hash, r)
+	if !ok {
+		return nil
+	}
+	if e := t.at(n); e.present {
+		return &e.value
+	}
+	return nil
+}
+
+// update returns the row's entry for changing it; a new one is absent and zero.
+func (t *Table[R, S]) update(hash uint64, r R) *entry[R, S] {
+	n, ok := t.find(hash, r)
+	if !ok {
+		n = t.add(hash, r)
+	}
+	e := t.at(n)
+	if e.mark != t.mark {
+		t.touch(e, n)
+	}
+	return e
+}
+
+// touch notes that the epoch is about to change the entry.
+func (t *Table[R, S]) touch(e *entry[R, S], n uint32) {
+	if e.mark != 0 {
+		t.encodeEntry(e)
+	}
+	e.mark = t.mark
+	t.touched = append(t.touched, n)
+	if t.changed != nil {
+		f := former[S]{present: e.present}
+		if e.present {
+			f.value = t.spec.own(e.value)
+		}
+		t.before = append(t.before, f)
+	}
+}
+
+// put makes the entry present.
+func (t *Table[R, S]) put(e *entry[R, S]) {
+	if !e.present {
+		e.present = true
+		if t.observer != nil {
+			t.observer(e.row, e.hash, true)
+		}
+	}
+}
+
+// remove makes the entry absent.
+func (t *Table[R, S]) remove(e *entry[R, S]) {
+	var zero S
+	e.value = zero
+	if e.present {
+		e.present = false
+		if t.observer != nil {
+			t.observer(e.row, e.hash, false)
+		}
+	}
+}
+
+// add makes an entry for a row that has none.
+func (t *Table[R, S]) add(hash uint64, r R) uint32 {
+	if 3*(t.used+1) > 2*len(t.index) {
+		t.grow(2 * (t.used + 1))
+	}
+	n := t.made
+	if last := len(t.free) - 1; last >= 0 {
+		n = t.free[last]
+		t.free = t.free[:last]
+	} else {
+		if int(n>>chunkBits) == len(t.chunks) {
+			t.chunks = append(t.chunks, new([chunkEntries]entry[R, S]))
+		}
+		t.made++
+	}
+	e := t.at(n)
+	e.hash, e.row = hash, r
+	t.enter(hash, n)
+	t.used++
+	return n
+}
+
+func (t *Table[R, S]) enter(hash uint64, n uint32) {
+	mask := uint32(len(t.index) - 1)
+	pos := uint32(hash) & mask
+	for t.index[pos] != 0 {
+		pos = (pos + 1) & mask
+	}
+	t.index[pos] = hash<<32 | uint64(n+1)
+}
+
+// grow makes room in the index for n entries.
+func (t *Table[R, S]) grow(n int) {
+	size := max(16, 1<<bits.Len(uint(n)*3/2))
+	if size <= len(t.index) {
+		return
+	}
+	old := t.index
+	t.index = make([]uint64, size)
+	for _, w := range old {
+		if w != 0 {
+			t.enter(w>>32, uint32(w)-1)
+		}
+	}
+}
+
+// discard gives up an entry that is absent here and in the store.
+func (t *Table[R, S]) discard(n uint32) {
+	e := t.at(n)
+	mask := uint32(len(t.index) - 1)
+	pos := uint32(e.hash) & mask
+	for uint32(t.index[pos])-1 != n {
+		pos = (pos + 1) & mask
+	}
+	// Close the gap: an entry behind it moves up unless that would put it
+	// before its own place.
+	for next := (pos + 1) & mask; t.index[next] != 0; next = (next + 1) & mask {
+		home := uint32(t.index[next]>>32) & mask
+		if (next-home)&mask >= (next-pos)&mask {
+			t.index[pos] = t.index[next]
+			pos = next
+		}
+	}
+	t.index[pos] = 0
+	*e = entry[R, S]{}
+	t.free = append(t.free, n)
+	t.used--
+}
+
+// begin ends the epoch for the table: what it has touched is to be encoded.
+func (t *Table[R, S]) begin(e *Epoch) {
+	t.epoch = e
+	t.ended, t.touched = t.touched, t.ended[:0]
+	t.before = t.before[:0]
+	t.encoded = 0
+	t.mark = 3 - t.mark
+	t.changes = e.run.changes.get(newChanges)
+	t.rows = make([]*outbox.Rows, len(t.appends))
+	for i := range t.rows {
+		t.rows[i] = e.run.rows.get(newRows)
+	}
+}
+
+func newChanges() *state.Changes { return new(state.Changes) }
+func newRows() *outbox.Rows      { return new(outbox.Rows) }
+
+// encode encodes up to n entries of the ended epoch and tells whether that was
+// the last; then the epoch has them.
+func (t *Table[R, S]) encode(n int) (done bool, err error) {
+	if t.epoch == nil {
+		return true, nil
+	}
+	ended := 3 - t.mark
+	to := min(len(t.ended), t.encoded+n)
+	for _, number := range t.ended[t.encoded:to] {
+		e := t.at(number)
+		if e.mark == ended {
+			t.encodeEntry(e)
+			e.mark = 0
+			if !e.present {
+				t.discard(number)
+			}
+		}
+	}
+	t.encoded = to
+	if t.err != nil {
+		return false, t.err
+	}
+	if to < len(t.ended) {
+		return false, nil
+	}
+	t.epoch.addChanges(t.spec.index, t.in.shard, t.changes)
+	for i, a := range t.appends {
+		t.epoch.addRows(a.sink, outputPiece{rows: t.rows[i]})
+	}
+	t.epoch, t.changes, t.rows = nil, nil, nil
+	return true, nil
+}
+
+// encodeEntry encodes an entry as the ended epoch left it.
+func (t *Table[R, S]) encodeEntry(e *entry[R, S]) {
+	if !e.present && !e.stored {
+		return // came and went within the epoch
+	}
+	err := t.appendEntry(e)
+	for i := 0; i < len(t.appends) && err == nil; i++ {
+		err = t.appendRow(t.rows[i], &t.appends[i], e)
+	}
+	if err != nil && t.err == nil {
+		t.err = &StateError{State: t.spec.Name, Key: fmt.Sprint(e.row), Cause: err}
+	}
+	e.stored = e.present
+}
+
+// appendEntry appends an entry's record to the changes.
+func (t *Table[R, S]) appendEntry(e *entry[R, S]) (err error) {
+	c := t.changes
+	c.Begin(SlotOf(e.hash))
+	c.Buf = t.spec.appendKey(c.Buf, &e.row)
+	c.Element()
+	if t.spec.appendElement != nil {
+		c.Buf = t.spec.appendElement(c.Buf, &e.row)
+	}
+	c.Value()
+	if e.present {
+		c.Buf = append(c.Buf, 2)
+		c.Buf, err = t.spec.value.Append(c.Buf, &e.value)
+	} else {
+		c.Buf = append(c.Buf, 0)
+	}
+	c.End()
+	return err
+}
+
+func (t *Table[R, S]) appendRow(rows *outbox.Rows, a *rowAppender[R, S], e *entry[R, S]) (err error) {
+	op := connector.Put
+	if !e.present {
+		op = connector.Delete
+	}
+	slot := SlotOf(e.hash)
+	rows.Begin(uint64(slot), 0, op, uint16(slot))
+	rows.Buf = t.spec.appendKey(rows.Buf, &e.row)
+	rows.Row(e.present)
+	if e.present {
+		if rows.Buf, err = a.row(rows.Buf, e.row, &e.value); err != nil {
+			return err
+		}
+	}
+	rows.Wire(e.present && a.wire != nil)
+	if e.present && a.wire != nil {
+		if rows.Buf, err = a.wire(rows.Buf, e.row, &e.value); err != nil {
+			return err
+		}
+	}
+	rows.End()
+	return nil
+}
+
+// load puts in an entry of the store; later ones replace earlier ones.
+func (t *Table[R, S]) load(se *state.Entry) error {
+	r, hash, err := t.spec.decodeRow(se)
+	if err != nil {
+		return err
+	}
+	n, ok := t.find(hash, r)
+	if se.Deleted {
+		if ok {
+			e := t.at(n)
+			t.remove(e)
+			t.discard(n)
+		}
+		return nil
+	}
+	if !ok {
+		n = t.add(hash, r)
+	}
+	e := t.at(n)
+	if _, err := t.decode(se.Value, &e.value); err != nil {
+		return &StateError{State: t.spec.Name, Key: fmt.Sprint(r), Cause: err}
+	}
+	t.put(e)
+	e.stored = true
+	t.dynamic += int64(len(se.Value) + len(se.Key) + len(se.Element))
+	return nil
+}

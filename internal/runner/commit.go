@@ -1,0 +1,275 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// committer turns the engine's epochs into manifests: what an epoch holds is
+// written side by side, the manifests one behind the other.
+type committer struct {
+	r       *runner
+	merging *merging
+
+	mu       sync.Mutex
+	writing  sync.WaitGroup
+	segments map[string][]epoch.Segment // by state, with merges that no manifest has yet
+	ahead    int                        // epochs that are open or being written
+	changed  chan struct{}              // closed and replaced when admit may look again
+}
+
+func newCommitter(r *runner) *committer {
+	c := &committer{r: r, segments: map[string][]epoch.Segment{}, changed: make(chan struct{})}
+	c.merging = newMerging(r)
+	return c
+}
+
+// begin takes over what the head holds.
+func (c *committer) begin() {
+	head, _ := c.r.owner.Head()
+	for name, s := range head.State {
+		c.segments[name] = s.Segments
+	}
+}
+
+// written is an epoch whose objects are durable, or the reason why not.
+type written struct {
+	epoch    *engine.Epoch
+	segments map[string]epoch.Segment
+	outboxes map[string][]epoch.Object
+	err      error
+}
+
+// loop commits until the run ends, or ctx does.
+func (c *committer) loop(ctx context.Context, run *engine.Run) error {
+	hard := context.WithoutCancel(ctx)
+	queue := make(chan chan written, epochsInFlight)
+	c.writing.Go(func() { c.write(hard, run, queue) })
+	defer func() {
+		run.Close()
+		c.writing.Wait()
+		c.merging.close()
+	}()
+	note := c.r.o.Env.Clock.NewTimer(notedAfter)
+	defer note.Stop()
+	done := ctx.Done()
+	for {
+		select {
+		case pending, ok := <-queue:
+			if !ok {
+				return c.finish(hard, run)
+			}
+			w := <-pending
+			if w.err != nil {
+				return w.err
+			}
+			if err := c.commit(hard, run, w); err != nil {
+				return err
+			}
+			note.Reset(notedAfter)
+		case m := <-c.merging.done:
+			if err := c.merged(m); err != nil {
+				return err
+			}
+		case <-note.C():
+			if err := c.note(hard); err != nil {
+				return err
+			}
+			note.Reset(notedAfter)
+		case err := <-c.r.failed:
+			return err
+		case <-done:
+			run.Stop()
+			done = nil
+		}
+	}
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the objects of the epochs, several at once, and queues them in
+// their order. It ends when the run does.
+func (c *committer) write(ctx context.Context, run *engine.Run, queue chan<- chan written) {
+	defer close(queue)
+	for e := range run.Epochs() {
+		select {
+		case <-e.Done:
+		case <-run.Quit():
+			return
+		}
+		pending := make(chan written, 1)
+		c.writing.Go(func() { pending <- c.r.writeEpoch(ctx, e) })
+		queue <- pending // has room for every epoch that may be open
+	}
+}
+
+// commit makes an epoch's manifest, and what follows from it.
+func (c *committer) commit(ctx context.Context, run *engine.Run, w written) error {
+	c.mu.Lock()
+	m := c.manifest(w)
+	c.mu.Unlock()
+	m, err := c.r.owner.Commit(ctx, m)
+	if err != nil {
+		return err
+	}
+	_, hash := c.r.owner.Head()
+	for _, s := range c.r.sinks {
+		if o, ok := owedBy(m, hash, s.spec.Name); ok {
+			s.deliver.Add(o)
+		}
+	}
+	c.r.o.Log.Debug("committed", "epoch", m.Epoch, "position", m.Position, "records", m.Counts["records"])
+	if c.r.o.Committed != nil {
+		c.r.o.Committed(m, run.Lag())
+	}
+	run.Release(w.epoch)
+	c.mu.Lock()
+	c.ahead--
+	c.startMerges(ctx)
+	c.wake()
+	c.mu.Unlock()
+	return nil
+}
+
+// manifest is an epoch's manifest; c.mu is held.
+func (c *committer) manifest(w written) epoch.Manifest {
+	head, _ := c.r.owner.Head()
+	m := carry(head)
+	m.Kind, m.Now, m.Runs = epoch.Data, w.epoch.Now, w.epoch.Runs
+	for source, parts := range w.epoch.Offsets {
+		s := epoch.SourceState{Partitions: map[string]epoch.Offset{}}
+		for part, at := range parts {
+			s.Partitions[part] = epoch.Offset{Next: at.Next, LeaderEpoch: at.LeaderEpoch, Identity: at.Identity}
+		}
+		m.Sources[source] = s
+	}
+	m.Counts = map[string]int64{"records": w.epoch.Records.Load(), "dead_letters": w.epoch.DeadLetters.Load(), "bytes": w.epoch.Bytes.Load()}
+	for _, spec := range c.r.o.Graph.States() {
+		if s, ok := w.segments[spec.Name]; ok {
+			m.Counts[stateCount(spec.Name)] = s.Rows
+			c.segments[spec.Name] = append(c.segments[spec.Name][:len(c.segments[spec.Name]):len(c.segments[spec.Name])], s)
+		}
+		entry := entryOf(spec)
+		entry.Segments = c.segments[spec.Name]
+		m.State[spec.Name] = entry
+	}
+	for _, s := range c.r.sinks {
+		at := m.Sinks[s.spec.Name]
+		at.Outbox, at.Confirmed = w.outboxes[s.spec.Name], s.deliver.Confirmed()
+		m.Sinks[s.spec.Name] = at
+	}
+	return m
+}
+
+// stateCount is the name under which a manifest counts the entries of a state
+// that its epoch has written.
+func stateCount(state string) string { return "state." + state }
+
+// note notes, by an opening, what has been delivered since the newest manifest.
+func (c *committer) note(ctx context.Context) error {
+	head, _ := c.r.owner.Head()
+	m := carry(head)
+	m.Kind = epoch.Open
+	news := false
+	for _, s := range c.r.sinks {
+		at := m.Sinks[s.spec.Name]
+		if confirmed := s.deliver.Confirmed(); confirmed > at.Confirmed {
+			at.Confirmed, news = confirmed, true
+			m.Sinks[s.spec.Name] = at
+		}
+	}
+	if !news {
+		return nil
+	}
+	_, err := c.r.owner.Commit(ctx, m)
+	return err
+}
+
+// finish ends a run whose input has ended: it waits for the deliveries, for at
+// most the grace if the job was told to stop.
+func (c *committer) finish(ctx context.Context, run *engine.Run) error {
+	if err := run.Close(); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := c.r.o.Env.Clock.NewTimer(c.r.o.Grace)
+	defer timer.Stop()
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		for _, s := range c.r.sinks {
+			if s.deliver.Wait(waiting, 0) != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-delivered:
+	case <-timer.C():
+		cancel()
+		<-delivered
+	case err := <-c.r.failed:
+		cancel()
+		<-delivered
+		return err
+	}
+	return c.note(ctx)
+}
+
+// admit is called before an epoch is opened: it waits while a restore would have
+// to read too many segments, or a sink has too much to catch up with.
+func (c *committer) admit(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		ok := true
+		for _, s := range c.segments {
+			if len(s)+c.ahead+1 > segmentsAtMost {
+				ok = false
+			}
+		}
+		if ok {
+			c.ahead++
+		}
+		c.mu.Unlock()
+		if ok {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for _, s := range c.r.sinks {
+		if err := s.deliver.Wait(ctx, undelivered); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wake lets admit look again; c.mu is held.
+func (c *committer) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// unwritten names an object that could not be written.
+func (r *runner) unwritten(what string, err error) error {
+	head, _ := r.owner.Head()
+	return fmt.Errorf("%s: %s could not be written to %s: %w. Nothing of this epoch was kept; run the job again when the store can be written to",
+		epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch + 1}, what, r.o.Store, err)
+}

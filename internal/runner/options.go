@@ -1,0 +1,74 @@
+// Package runner runs a job: it takes the branch, loads the state, starts the
+// engine, and commits and delivers what comes of it.
+package runner
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/store"
+)
+
+// Options are a job and how it is to run. Zero values mean the defaults, which
+// the root package documents.
+type Options struct {
+	Env   *env.Env
+	Log   *slog.Logger
+	Store store.Store
+	Job   string
+	Graph *engine.Graph
+	// DeadLetters tells whether the job has a sink for them.
+	DeadLetters bool
+	// Version describes the job, Build is the executable.
+	Version epoch.Version
+	Build   epoch.Build
+	// Workers, Shards, EpochEvery, EpochBytes, BatchRecords and BatchBytes are
+	// the engine's.
+	Workers, Shards          int
+	EpochEvery               time.Duration
+	EpochBytes               int64
+	BatchRecords, BatchBytes int
+	// Grace is how long deliveries may take once the job is to stop.
+	Grace time.Duration
+	// Drop names what may be dropped: a state, or a field of one.
+	Drop []string
+	// Committed, if not nil, is told of each epoch that was committed, and how
+	// far the partitions have been read.
+	Committed func(m epoch.Manifest, lag []engine.PartitionLag)
+	// Control, if not nil, lets a test decide where epochs end.
+	Control chan<- *Running
+}
+
+// Bounds that nobody has had to change yet.
+const (
+	// epochsInFlight: one is being read, one is being encoded, one is being
+	// written. More would only let a slow store take more memory.
+	epochsInFlight = 3
+	// undelivered is the number of epochs that may be owed to a sink before the
+	// reading waits for it.
+	undelivered = 100
+	// segmentsAtMost is the number of segments per state that a restore has to
+	// read at the most. Reading waits for the merges before that is passed.
+	segmentsAtMost = 12
+	// notedAfter is the time within which deliveries are noted in the log if no
+	// epoch comes by.
+	notedAfter = time.Second
+	// storeTries is how often an object is tried to be written, with a pause
+	// that doubles from firstPause.
+	storeTries = 6
+	firstPause = 100 * time.Millisecond
+	// discoverEvery is the time between two looks for new partitions.
+	discoverEvery = time.Second
+)
+
+func (o *Options) engineOptions() engine.Options {
+	return engine.Options{
+		Env: o.Env, Log: o.Log, Job: o.Job, Workers: o.Workers, Shards: o.Shards,
+		EpochEvery: o.EpochEvery, EpochBytes: o.EpochBytes,
+		BatchRecords: o.BatchRecords, BatchBytes: o.BatchBytes,
+		EpochsInFlight: epochsInFlight, DiscoverEvery: discoverEvery, DeadLetters: o.DeadLetters,
+	}
+}

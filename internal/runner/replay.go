@@ -1,0 +1,212 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/outbox"
+	"github.com/sluicestream/sluice/internal/state"
+	"github.com/sluicestream/sluice/store"
+)
+
+// ReplayRange says what is to be replayed.
+type ReplayRange struct {
+	// After is the epoch whose state it starts from, and To the last epoch; 0:
+	// the branch's head.
+	After, To epoch.Epoch
+}
+
+// Replayed is what a replay has found.
+type Replayed struct {
+	// Epochs and Records count what was replayed.
+	Epochs, Records int64
+	// Differences has one text for each object that came out otherwise.
+	Differences []string
+}
+
+// Replay processes epochs of the live branch once more, in the recorded order
+// of reading and with the recorded clocks, and compares what comes of them with
+// what was written, byte for byte. It changes nothing.
+func Replay(ctx context.Context, o Options, what ReplayRange) (Replayed, error) {
+	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}}
+	var out Replayed
+	job, err := epoch.FindJob(ctx, o.Env, o.Store, o.Job)
+	if err != nil {
+		return out, err
+	}
+	r.job = job
+	branch, err := r.liveBranch(ctx)
+	if err != nil {
+		return out, err
+	}
+	if what.To == 0 {
+		head, err := job.Head(ctx, branch, epoch.FirstTask)
+		if err != nil {
+			return out, err
+		}
+		what.To = head.Manifest.Epoch
+	}
+	base, err := job.Manifest(ctx, branch, epoch.FirstTask, what.After)
+	if err != nil {
+		return out, err
+	}
+	if r.stored, err = r.compare(base); err != nil {
+		return out, err
+	}
+	for {
+		out, err := r.replay(ctx, base, what.To)
+		var failed *engine.RecordError
+		if err == nil || !errors.As(err, &failed) || !r.sidestep(failed) {
+			return out, err
+		}
+	}
+}
+
+func (r *runner) liveBranch(ctx context.Context) (string, error) {
+	live, ok, err := r.job.Live(ctx)
+	if err != nil || !ok {
+		return epoch.MainBranch, err
+	}
+	return live.Branch, nil
+}
+
+func (r *runner) replay(ctx context.Context, base epoch.Manifest, to epoch.Epoch) (out Replayed, err error) {
+	eo := r.o.engineOptions()
+	eo.Offsets, eo.Now, eo.EpochEvery = offsets(base.Sources), base.Now, 0
+	eo.Skip = maps.Clone(r.skip)
+	run, err := engine.NewRun(r.o.Graph, eo)
+	if err != nil {
+		return out, err
+	}
+	defer run.Close()
+	if err := r.load(ctx, run, base); err != nil {
+		return out, err
+	}
+	expected := make(chan epoch.Manifest, epochsInFlight)
+	if err := run.StartReplay(ctx, r.recorded(ctx, base, to, expected)); err != nil {
+		return out, err
+	}
+	scratch := &scratch{runner: r, store: store.NewMemory()}
+	for e := range run.Epochs() {
+		select {
+		case <-e.Done:
+		case <-run.Quit():
+			return out, run.Close()
+		}
+		differences, err := scratch.compare(ctx, e, <-expected)
+		if err != nil {
+			return out, err
+		}
+		out.Epochs++
+		out.Records += e.Records.Load()
+		out.Differences = append(out.Differences, differences...)
+		run.Release(e)
+	}
+	return out, run.Close()
+}
+
+// recorded are the data epochs behind base, each of which is also sent to be
+// compared with.
+func (r *runner) recorded(ctx context.Context, base epoch.Manifest, to epoch.Epoch, expected chan<- epoch.Manifest) iter.Seq2[engine.Recorded, error] {
+	return func(yield func(engine.Recorded, error) bool) {
+		for m, err := range r.job.Manifests(ctx, base.Branch, base.Task, base.Epoch+1, to) {
+			if err != nil {
+				yield(engine.Recorded{}, err)
+				return
+			}
+			if m.Kind != epoch.Data {
+				continue
+			}
+			if m.Version != base.Version && base.Epoch > 0 {
+				yield(engine.Recorded{}, fmt.Errorf("%s: epoch %d is another version's; replay from there", r.o.Job, m.Epoch))
+				return
+			}
+			select {
+			case expected <- m:
+			case <-ctx.Done():
+				return
+			}
+			if !yield(engine.Recorded{Now: m.Now, Runs: m.Runs}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// scratch is where a replay writes what is then compared and thrown away.
+type scratch struct {
+	runner *runner
+	store  *store.Memory
+	names  int
+}
+
+// compare writes an epoch once more and tells what differs from the manifest.
+func (s *scratch) compare(ctx context.Context, e *engine.Epoch, m epoch.Manifest) (differences []string, err error) {
+	r := s.runner
+	differs := func(what string, recorded, now string) {
+		if recorded != now {
+			differences = append(differences, fmt.Sprintf("epoch %d: %s: sha256 %.12s was written, %.12s came of the replay", m.Epoch, what, recorded, now))
+		}
+	}
+	for i, spec := range r.o.Graph.States() {
+		segment := epoch.Segment{}
+		if rows(e.Changes(i)) > 0 {
+			path := s.path()
+			if segment, err = state.Write(ctx, s.store, r.o.Job, path, spec.Form, e.Changes(i), 0); err != nil {
+				return nil, err
+			}
+			if err := s.store.Delete(ctx, r.o.Job+"/"+path); err != nil {
+				return nil, err
+			}
+		}
+		differs("state "+spec.Name, ownSegment(m, spec.Name), segment.SHA256)
+	}
+	for i, spec := range r.o.Graph.Sinks() {
+		object, recorded := epoch.Object{}, ""
+		if batches := e.Rows(i); len(batches) > 0 {
+			path := s.path()
+			form, err := r.outboxForm(spec)
+			if err != nil {
+				return nil, err
+			}
+			if object, err = outbox.Write(ctx, s.store, r.o.Job, path, form, batches); err != nil {
+				return nil, err
+			}
+			if err := s.store.Delete(ctx, r.o.Job+"/"+path); err != nil {
+				return nil, err
+			}
+		}
+		if box := m.Sinks[spec.Name].Outbox; len(box) > 0 {
+			recorded = box[0].SHA256
+		}
+		differs("sink "+spec.Name, recorded, object.SHA256)
+	}
+	return differences, nil
+}
+
+func (s *scratch) path() string {
+	s.names++
+	return fmt.Sprintf("replay/%d", s.names)
+}
+
+func rows(changes []*state.Changes) (n int) {
+	for _, c := range changes {
+		n += len(c.Index)
+	}
+	return n
+}
+
+// ownSegment is the hash of the segment that an epoch itself has added to a
+// state, if it has: the last one.
+func ownSegment(m epoch.Manifest, name string) string {
+	segments := m.State[name].Segments
+	if m.Counts[stateCount(name)] == 0 || len(segments) == 0 {
+		return ""
+	}
+	return segments[len(segments)-1].SHA256
+}

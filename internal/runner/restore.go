@@ -1,0 +1,279 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/state"
+	"github.com/sluicestream/sluice/schema"
+)
+
+// stored is the state that a head holds, against what this build expects.
+type stored struct {
+	forms   map[string]state.Form // as they were written
+	changed []string              // states whose schemas differ, and can be resolved
+	dropped []string              // states that this build lacks, by consent
+}
+
+// check holds the live branch's head against this build, before anything of it
+// is taken: a build that can't go on from there changes nothing.
+func (r *runner) check(ctx context.Context) error {
+	live, ok, err := r.job.Live(ctx)
+	if err != nil {
+		return err
+	}
+	branch := epoch.MainBranch
+	if ok {
+		branch = live.Branch
+	}
+	head, err := r.job.Head(ctx, branch, epoch.FirstTask)
+	var none *epoch.NoLogError
+	if errors.As(err, &none) {
+		return r.checkConsents(nil)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.compare(head.Manifest)
+	return err
+}
+
+// RefusedError says that this build can't go on from where the job stands.
+type RefusedError struct {
+	epoch.At
+	// Reasons has one line for each difference.
+	Reasons []string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s: refused: this build does not fit what is stored; nothing was changed:\n  %s", e.At, strings.Join(e.Reasons, "\n  "))
+}
+
+// ExitCode is the exit code of the command line.
+func (e *RefusedError) ExitCode() int { return 13 }
+
+// compare finds every difference between what a manifest holds and what this
+// build expects.
+func (r *runner) compare(m epoch.Manifest) (*stored, error) {
+	s := &stored{forms: map[string]state.Form{}}
+	var reasons, drops []string
+	for _, spec := range r.o.Graph.States() {
+		entry, ok := m.State[spec.Name]
+		if !ok {
+			continue
+		}
+		form, err := state.FormOf(spec.Name, entry)
+		if err != nil {
+			return nil, err
+		}
+		s.forms[spec.Name] = form
+		refused, dropping := differences(spec, form)
+		reasons, drops = append(reasons, refused...), append(drops, dropping...)
+		if !sameForm(form, spec.Form) {
+			s.changed = append(s.changed, spec.Name)
+		}
+	}
+	for name := range m.State {
+		if !slices.ContainsFunc(r.o.Graph.States(), func(spec *engine.StateSpec) bool { return spec.Name == name }) {
+			s.dropped = append(s.dropped, name)
+			drops = append(drops, name)
+		}
+	}
+	slices.Sort(s.dropped)
+	for _, name := range drops {
+		if !slices.Contains(r.o.Drop, name) {
+			reasons = append(reasons, fmt.Sprintf("%s: would be dropped; allow it with --drop %s", name, name))
+		}
+	}
+	for name, sk := range m.Sinks {
+		if sk.Record != "" && sk.Confirmed < m.Position && !r.hasSink(name) {
+			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
+		}
+	}
+	if err := r.checkConsents(drops); err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	if len(reasons) > 0 {
+		slices.Sort(reasons)
+		return nil, &RefusedError{epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, reasons}
+	}
+	return s, nil
+}
+
+func (r *runner) hasSink(name string) bool {
+	return slices.ContainsFunc(r.o.Graph.Sinks(), func(s *engine.SinkSpec) bool { return s.Name == name })
+}
+
+// checkConsents refuses a consent to what isn't dropped: it may be a slip of the
+// pen for something that is.
+func (r *runner) checkConsents(drops []string) error {
+	for _, name := range r.o.Drop {
+		if !slices.Contains(drops, name) {
+			return &ConsentError{Job: r.o.Job, Name: name, Drops: drops}
+		}
+	}
+	return nil
+}
+
+// ConsentError says that --drop names something that would not be dropped.
+type ConsentError struct {
+	Job, Name string
+	// Drops are the names that would be.
+	Drops []string
+}
+
+// Error implements error.
+func (e *ConsentError) Error() string {
+	would := "nothing would be dropped"
+	if len(e.Drops) > 0 {
+		would = "what would be dropped is " + strings.Join(e.Drops, ", ")
+	}
+	return fmt.Sprintf("%s: --drop %s: that is not dropped; %s", e.Job, e.Name, would)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *ConsentError) ExitCode() int { return 13 }
+
+// differences tells, of one state, what can't be carried over, and what would
+// be dropped.
+func differences(spec *engine.StateSpec, form state.Form) (refused, drops []string) {
+	say := func(what string, old, new *schema.Schema) {
+		switch {
+		case old == nil && new == nil:
+		case old == nil || new == nil:
+			refused = append(refused, fmt.Sprintf("%s: a state of another kind: its %s is new or gone", spec.Name, what))
+		default:
+			for _, d := range schema.Differences(old, new) {
+				refused = append(refused, fmt.Sprintf("%s, %s: %s; stored keys can't be carried over", spec.Name, what, d))
+			}
+		}
+	}
+	say("key", form.Key, spec.Form.Key)
+	say("element", form.Element, spec.Form.Element)
+	for _, d := range schema.Differences(form.Value, spec.Form.Value) {
+		path := join(spec.Name, d.Path)
+		switch {
+		case !d.Resolves:
+			refused = append(refused, join(spec.Name, d.String())+": can't be carried over")
+		case d.Drops:
+			drops = append(drops, path)
+		}
+	}
+	if len(refused) == 0 {
+		if err := spec.Check(form.Value); err != nil {
+			refused = append(refused, fmt.Sprintf("%s: %v", spec.Name, err))
+		}
+	}
+	return refused, drops
+}
+
+// join puts a state's name in front of a path in it.
+func join(name, path string) string {
+	if path == "" || path[0] == ':' || path[0] == '[' || path[0] == '{' {
+		return name + path
+	}
+	return name + "." + path
+}
+
+func sameForm(a, b state.Form) bool {
+	same := func(a, b *schema.Schema) bool {
+		if a == nil || b == nil {
+			return a == b
+		}
+		return a.Equal(b)
+	}
+	return same(a.Key, b.Key) && same(a.Element, b.Element) && same(a.Value, b.Value)
+}
+
+// restore loads what the head holds.
+func (r *runner) restore(ctx context.Context, run *engine.Run) error {
+	head, _ := r.owner.Head()
+	return r.load(ctx, run, head)
+}
+
+// load puts a manifest's state into a run's tables.
+func (r *runner) load(ctx context.Context, run *engine.Run, m epoch.Manifest) error {
+	for i, spec := range r.o.Graph.States() {
+		entry, ok := m.State[spec.Name]
+		if !ok {
+			continue
+		}
+		form := r.stored.forms[spec.Name]
+		var rows int64
+		for _, s := range entry.Segments {
+			rows += s.Rows
+		}
+		load, err := run.Load(i, form, rows)
+		if err != nil {
+			return err
+		}
+		if err := state.Restore(ctx, r.o.Store, r.o.Job, form, entry.Segments, run.Slots(), load); err != nil {
+			return err
+		}
+		run.Loaded(i)
+	}
+	return nil
+}
+
+// adopt makes a branch whose head is another version's one of this version: the
+// states whose schemas have changed are written anew, and an opening says so,
+// before any record is read.
+func (r *runner) adopt(ctx context.Context, run *engine.Run) error {
+	head, _ := r.owner.Head()
+	if head.Version == r.o.Build.Version && len(r.stored.changed) == 0 && len(r.stored.dropped) == 0 {
+		return nil
+	}
+	next := carry(head)
+	next.Kind, next.Version, next.Build = epoch.Open, r.o.Build.Version, r.o.Build
+	for _, name := range r.stored.dropped {
+		delete(next.State, name)
+	}
+	for i, spec := range r.o.Graph.States() {
+		if !slices.Contains(r.stored.changed, spec.Name) {
+			continue
+		}
+		entry, err := r.rewrite(ctx, run, i, spec)
+		if err != nil {
+			return err
+		}
+		next.State[spec.Name] = entry
+		r.stored.forms[spec.Name] = spec.Form
+	}
+	if _, err := r.owner.Commit(ctx, next); err != nil {
+		return err
+	}
+	r.stored.changed, r.stored.dropped = nil, nil
+	r.o.Log.Info("adopted a new version", "version", r.o.Build.Version, "before", head.Version)
+	return nil
+}
+
+// rewrite writes all of a state in this build's schemas.
+func (r *runner) rewrite(ctx context.Context, run *engine.Run, number int, spec *engine.StateSpec) (epoch.StateEntry, error) {
+	entry := entryOf(spec)
+	changes, err := run.Dump(number)
+	if err != nil {
+		return entry, err
+	}
+	segment, err := r.writeState(ctx, spec, changes)
+	if err != nil {
+		return entry, err
+	}
+	if segment.Rows > 0 {
+		entry.Segments = []epoch.Segment{segment}
+	}
+	return entry, nil
+}
+
+func entryOf(spec *engine.StateSpec) epoch.StateEntry {
+	e := epoch.StateEntry{Key: spec.Form.Key.String(), Value: spec.Form.Value.String()}
+	if spec.Form.Element != nil {
+		e.Element = spec.Form.Element.String()
+	}
+	return e
+}

@@ -1,0 +1,197 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/deliver"
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// Result says how a run that ended without an error stands.
+type Result struct {
+	// Head is the newest manifest.
+	Head epoch.Manifest
+	// Pending is the number of deliveries that are still owed, by sink. It is
+	// empty when everything has been delivered.
+	Pending map[string]int
+}
+
+// Run runs a job until its input ends, ctx ends, or something stops it. When
+// ctx ends, the epoch that is open is closed and committed, and deliveries have
+// Options.Grace to finish.
+func Run(ctx context.Context, o Options) (Result, error) {
+	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}}
+	if err := r.open(ctx); err != nil {
+		return Result{}, err
+	}
+	defer r.closeSinks()
+	for {
+		err := r.attempt(ctx)
+		var failed *engine.RecordError
+		if err == nil || !errors.As(err, &failed) || !r.sidestep(failed) {
+			return r.result(), r.explain(err)
+		}
+	}
+}
+
+// runner is a job that runs.
+type runner struct {
+	o      Options
+	job    *epoch.Job
+	owner  *epoch.Owner
+	stored *stored // the state as it was found
+	sinks  []*sink
+	skip   map[engine.RecordID]*engine.RecordError
+
+	started    bool // the deliveries have been
+	stop       context.CancelFunc
+	delivering sync.WaitGroup
+	failed     chan error // of the deliveries; has room for all
+}
+
+// sink is one of the job's sinks at work.
+type sink struct {
+	spec    *engine.SinkSpec
+	target  connector.Target
+	deliver *deliver.Deliverer
+}
+
+// sidestep notes that a record is to go to the dead letters, and tells whether
+// that may help.
+func (r *runner) sidestep(failed *engine.RecordError) bool {
+	id := engine.RecordID{Source: failed.Source, Partition: failed.Partition, Offset: failed.Offset}
+	if !r.o.DeadLetters || r.skip[id] != nil {
+		return false
+	}
+	r.skip[id] = failed
+	r.o.Log.Warn("a record can't be processed: going back to the last epoch, to go on without it", "error", failed)
+	return true
+}
+
+func (r *runner) result() Result {
+	head, _ := r.owner.Head()
+	out := Result{Head: head, Pending: map[string]int{}}
+	for _, s := range r.sinks {
+		if s.deliver != nil && s.deliver.Pending() > 0 {
+			out.Pending[s.spec.Name] = s.deliver.Pending()
+		}
+	}
+	return out
+}
+
+// explain puts the job in front of an error of the engine, which knows none.
+func (r *runner) explain(err error) error {
+	var record *engine.RecordError
+	var state *engine.StateError
+	head, _ := r.owner.Head()
+	at := epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch + 1}
+	switch {
+	case errors.As(err, &record):
+		return &InputError{At: at, Record: record}
+	case errors.As(err, &state):
+		return fmt.Errorf("%s: %w. Nothing of this epoch was kept; mend the function, and run the job again", at, err)
+	}
+	return err
+}
+
+// InputError says that a record stopped the job.
+type InputError struct {
+	epoch.At
+	Record *engine.RecordError
+}
+
+// Error implements error.
+func (e *InputError) Error() string {
+	return fmt.Sprintf("%s: %v. Nothing of this epoch was kept; mend the record or the function and run the job again, or send such records to a sink with DeadLetter.", e.At, e.Record)
+}
+
+// Unwrap returns the record's error.
+func (e *InputError) Unwrap() error { return e.Record }
+
+// ExitCode is the exit code of the command line.
+func (e *InputError) ExitCode() int { return 16 }
+
+// open takes the branch, once it is sure that this build can go on from its
+// head, and opens the sinks.
+func (r *runner) open(ctx context.Context) error {
+	job, err := epoch.OpenJob(ctx, r.o.Env, r.o.Store, r.o.Job)
+	if err != nil {
+		return err
+	}
+	r.job = job
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	hash, err := r.o.Version.Hash()
+	if err != nil {
+		return err
+	}
+	r.o.Build.Version = hash
+	me := epoch.Identity{Build: r.o.Build, Version: r.o.Version, Writer: epoch.ThisProcess()}
+	if r.owner, err = job.TakeLive(ctx, epoch.FirstTask, me); err != nil {
+		return err
+	}
+	head, _ := r.owner.Head()
+	if r.stored, err = r.compare(head); err != nil { // it may have moved since it was checked
+		return err
+	}
+	r.o.Log.Info("opened", "job", r.o.Job, "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
+	return r.openSinks(ctx)
+}
+
+// attempt runs the engine from the newest epoch on.
+func (r *runner) attempt(ctx context.Context) error {
+	head, _ := r.owner.Head()
+	o := r.o.engineOptions()
+	o.Skip = maps.Clone(r.skip)
+	o.Offsets = offsets(head.Sources)
+	o.Now = head.Now
+	c := newCommitter(r)
+	o.Admit = c.admit
+	run, err := engine.NewRun(r.o.Graph, o)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if err := r.restore(ctx, run); err != nil {
+		return err
+	}
+	if err := r.adopt(ctx, run); err != nil {
+		return err
+	}
+	if err := r.startDeliveries(ctx); err != nil {
+		return err
+	}
+	c.begin()
+	if err := run.Start(ctx); err != nil {
+		return err
+	}
+	if r.o.Control != nil {
+		r.o.Control <- &Running{run, c}
+	}
+	return c.loop(ctx, run)
+}
+
+// offsets are the manifest's, as the engine has them.
+func offsets(sources map[string]epoch.SourceState) map[string]map[string]connector.Offset {
+	out := map[string]map[string]connector.Offset{}
+	for name, s := range sources {
+		out[name] = map[string]connector.Offset{}
+		for part, at := range s.Partitions {
+			out[name][part] = connector.Offset{Next: at.Next, LeaderEpoch: at.LeaderEpoch, Identity: at.Identity}
+		}
+	}
+	return out
+}
+
+// Running lets a test decide where epochs end.
+type Running struct {
+	run *engine.Run
+	c   *committer
+}

@@ -1,0 +1,271 @@
+package sluice
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/runner"
+	"github.com/sluicestream/sluice/store"
+)
+
+// Options are how a job is to run. The zero value runs it with the defaults.
+type Options struct {
+	// Store holds everything durable of the job. Defaults to the folder
+	// sluice-data in the working directory.
+	Store store.Store
+	// Epoch is the time after its first record at which an epoch is closed and
+	// committed. Defaults to 1 s.
+	Epoch time.Duration
+	// EpochBytes bounds the bytes that an epoch reads, and those of its outputs.
+	// Defaults to 256 MiB.
+	EpochBytes int64
+	// BatchRecords bounds a batch, as does BatchBytes by the bytes of its
+	// records. They default to 2,048 records and 1 MiB.
+	BatchRecords, BatchBytes int
+	// Shards is the number of goroutines that own the state, Workers of those
+	// that decode. They default to GOMAXPROCS. Results do not depend on them.
+	Shards, Workers int
+	// Grace is how long deliveries may take once the job is to stop. Defaults to
+	// 20 s.
+	Grace time.Duration
+	// Drop names the states, and fields of states (as "state.Field"), whose
+	// stored data this build may drop.
+	Drop []string
+	// Log gets what the job has to say. Defaults to slog.Default.
+	Log *slog.Logger
+	// Env is the world. Defaults to [env.Real].
+	Env *env.Env
+	// Committed, if set, is told of each epoch that was committed.
+	Committed func(Committed)
+}
+
+// Committed is an epoch that was committed.
+type Committed struct {
+	// Epoch is its number, Position that of its outputs.
+	Epoch, Position uint64
+	// Records and DeadLetters count what it read, and what of it could not be
+	// processed.
+	Records, DeadLetters int64
+	// Partitions tell how far each partition has been read.
+	Partitions []PartitionProgress
+}
+
+// PartitionProgress is how far a partition has been read.
+type PartitionProgress struct {
+	// Source and Partition name it.
+	Source, Partition string
+	// Next is the offset to be read next, End that behind the last record.
+	Next, End int64
+}
+
+// PendingError says that a job has stopped with deliveries pending. Nothing is
+// lost: the next run delivers them first.
+type PendingError struct {
+	// Job is the job's name.
+	Job string
+	// Pending is the number of deliveries that are owed, by sink.
+	Pending map[string]int
+}
+
+// Error implements error.
+func (e *PendingError) Error() string {
+	return fmt.Sprintf("%s: stopped, deliveries pending: %v. Nothing is lost; the next run delivers them first.", e.Job, e.Pending)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *PendingError) ExitCode() int { return 10 }
+
+// Run runs the job until its input has ended, or ctx has. In either case the
+// open epoch is closed, committed and delivered, and the error is nil, or a
+// *[PendingError] if the deliveries took longer than the grace. Any other error
+// says what stopped the job; what was committed stays, and a run that follows
+// goes on from there.
+func (job *Job) Run(ctx context.Context, o Options) error {
+	if err := job.Check(); err != nil {
+		return err
+	}
+	ro, err := job.runnerOptions(o)
+	if err != nil {
+		return err
+	}
+	result, err := runner.Run(ctx, ro)
+	if err == nil && len(result.Pending) > 0 {
+		return &PendingError{Job: job.name, Pending: result.Pending}
+	}
+	return err
+}
+
+// Replay processes epochs of the live branch once more, in the recorded order of
+// reading and with the recorded clocks, and tells where what comes of them
+// differs, byte for byte, from what was written: nowhere, if the functions are
+// pure. It changes nothing. after is the epoch whose state it starts from.
+func (job *Job) Replay(ctx context.Context, o Options, after uint64) (Replayed, error) {
+	if err := job.Check(); err != nil {
+		return Replayed{}, err
+	}
+	ro, err := job.runnerOptions(o)
+	if err != nil {
+		return Replayed{}, err
+	}
+	out, err := runner.Replay(ctx, ro, runner.ReplayRange{After: epoch.Epoch(after)})
+	return Replayed(out), err
+}
+
+// Replayed is what a replay has found.
+type Replayed struct {
+	// Epochs and Records count what was replayed.
+	Epochs, Records int64
+	// Differences has one text for each object that came out otherwise.
+	Differences []string
+}
+
+// ReplaceSource gives the source of the given name another connector for
+// records of the same type: a test feeds the job in this way.
+func (job *Job) ReplaceSource[T any](name string, source connector.Source[T]) error {
+	return engine.ReplaceSource(job.graph, name, source)
+}
+
+// ReplaceSink gives the sink of the given name another connector for its frozen
+// rows: a test takes the job's outputs in this way.
+func (job *Job) ReplaceSink(name string, sink connector.Sink) error {
+	return job.graph.ReplaceSink(name, sink)
+}
+
+// SinkInfo is a sink of a job.
+type SinkInfo struct {
+	// Name is the author's name for it.
+	Name string
+	// Sink is its connector.
+	Sink connector.Sink
+}
+
+// Sinks are the job's sinks, in the order in which they were added.
+func (job *Job) Sinks() []SinkInfo {
+	var out []SinkInfo
+	for _, s := range job.graph.Sinks() {
+		out = append(out, SinkInfo{s.Name, s.Sink})
+	}
+	return out
+}
+
+// DefaultStore is the folder that holds a job's state if nothing else is said.
+const DefaultStore = "sluice-data"
+
+func (job *Job) runnerOptions(o Options) (runner.Options, error) {
+	if o.Env == nil {
+		o.Env = env.Real()
+	}
+	if o.Store == nil {
+		s, err := store.OpenFolder(o.Env, DefaultStore)
+		if err != nil {
+			return runner.Options{}, err
+		}
+		o.Store = s
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	build, err := epoch.ThisExecutable()
+	if err != nil {
+		return runner.Options{}, err
+	}
+	return runner.Options{
+		Env: o.Env, Log: o.Log.With("job", job.name), Store: o.Store, Job: job.name,
+		Graph: job.graph, DeadLetters: job.dead, Version: job.version(), Build: build,
+		Workers: orInt(o.Workers, runtime.GOMAXPROCS(0)), Shards: orInt(o.Shards, runtime.GOMAXPROCS(0)),
+		EpochEvery: orDuration(o.Epoch, time.Second), EpochBytes: int64(orInt(int(o.EpochBytes), 256<<20)),
+		BatchRecords: orInt(o.BatchRecords, 2048), BatchBytes: orInt(o.BatchBytes, 1<<20),
+		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop,
+		Committed: committedFunc(o.Committed),
+	}, nil
+}
+
+func committedFunc(f func(Committed)) func(epoch.Manifest, []engine.PartitionLag) {
+	if f == nil {
+		return nil
+	}
+	return func(m epoch.Manifest, lag []engine.PartitionLag) {
+		c := Committed{
+			Epoch: uint64(m.Epoch), Position: uint64(m.Position),
+			Records: m.Counts["records"], DeadLetters: m.Counts["dead_letters"],
+		}
+		for _, l := range lag {
+			c.Partitions = append(c.Partitions, PartitionProgress(l))
+		}
+		f(c)
+	}
+}
+
+func orInt(v, otherwise int) int {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+func orDuration(v, otherwise time.Duration) time.Duration {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// version describes what the job is: what two builds must have in common to be
+// one version.
+func (job *Job) version() epoch.Version {
+	v := epoch.Version{
+		Format: epoch.Format, Sources: map[string]epoch.Part{}, Operators: map[string]epoch.Part{},
+		States: map[string]epoch.StateSchemas{}, Sinks: map[string]epoch.Part{}, Functions: map[string]string{},
+	}
+	for _, s := range job.graph.Sources() {
+		v.Sources[s.Name] = partOf(s.Description, nil)
+	}
+	keys := map[int]engine.StageInfo{}
+	for _, s := range job.graph.Stages() {
+		keys[s.ID] = s
+	}
+	for _, s := range job.graph.States() {
+		schemas := epoch.StateSchemas{Operator: s.Operator, Meaning: s.Meaning, Key: s.Form.Key.String(), Value: s.Form.Value.String()}
+		if s.Form.Element != nil {
+			schemas.Element = s.Form.Element.String()
+		}
+		v.States[s.Name] = schemas
+		v.Operators[s.Operator] = epoch.Part{Kind: s.Operation, Inputs: job.claims[s.Operator].from}
+		note(v.Functions, s.Operator, s.Function)
+		note(v.Functions, s.Operator+" key", keys[s.Stage].Function)
+	}
+	for _, s := range job.graph.Sinks() {
+		part := partOf(s.Sink.Describe(), job.sinks[s.Name].from)
+		part.Schemas = map[string]string{"row": s.Row.String()}
+		if s.Key != nil {
+			part.Schemas["key"] = s.Key.String()
+		}
+		v.Sinks[s.Name] = part
+		note(v.Functions, s.Name, s.Function)
+	}
+	return v
+}
+
+func note(functions map[string]string, part, function string) {
+	if function != "" {
+		functions[part] = function
+	}
+}
+
+func partOf(d connector.Description, from []string) epoch.Part {
+	p := epoch.Part{Kind: d.Connector, Inputs: from, Parameters: map[string]string{}}
+	for _, param := range d.Parameters {
+		p.Parameters[param.Name] = param.Value
+	}
+	if d.Target != "" {
+		p.Parameters["target"] = d.Target
+	}
+	return p
+}
