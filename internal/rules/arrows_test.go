@@ -1,0 +1,158 @@
+package rules
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// arrow is what a folder's code may import besides the standard library.
+// A name that ends in "/..." stands for a folder and all below it.
+type arrow struct {
+	folder    string
+	own       string // folders of this module, "." is the API
+	libraries string // modules of others
+}
+
+// public are the packages for users.
+const public = ". codec connector env file schema sluicetest store"
+
+// arrows has a row for every package of the tree.
+var arrows = []arrow{
+	// The API knows the runner and the engine. internal/deliver is here for the
+	// type of an error alone.
+	{".", "connector env schema store internal/cli internal/deliver internal/engine internal/epoch internal/runner", ""},
+	{"sluicetest", ". connector env schema store", ""},
+
+	// The contract, and what it stands on.
+	{"env", "", ""},
+	{"schema", "", ""},
+	{"connector", "env schema", ""},
+	{"connector/connectortest", "connector env schema", ""},
+	{"store", "env", ""},
+	{"store/storetest", "env store internal/faultstore", ""},
+
+	// Connectors know the contract alone; each is the only importer of its
+	// client library.
+	{"codec", "connector schema env", ""},
+	{"file", "codec connector env schema", "github.com/klauspost/compress"},
+
+	// The inside, from the epoch log up.
+	{"internal/epoch", "env store", ""},
+	{"internal/avrofile", "", "github.com/klauspost/compress"},
+	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
+	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
+	{"internal/engine", "connector env schema internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
+	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
+	{"internal/runner", "connector env schema store internal/deliver internal/engine internal/epoch internal/outbox internal/state", ""},
+	{"internal/cli", "env schema store internal/avrofile internal/epoch internal/outbox internal/state",
+		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
+
+	// What only tests use.
+	{"internal/faultstore", "store", ""},
+	{"internal/rules", "", ""},
+	{"internal/torture/...", public + " internal/torture/...", ""},
+
+	// Programs. Examples show what users can do, so they do only that.
+	{"cmd/sluice", "internal/cli", ""},
+	{"examples/...", public + " examples/...", "charm.land/lipgloss/v2"},
+	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress"},
+}
+
+// edge are the files of internal/epoch that carry out its decisions; all others
+// decide.
+var edge = map[string]string{
+	"internal/epoch/create.go":  "creates objects",
+	"internal/epoch/job.go":     "opens a job's store",
+	"internal/epoch/log.go":     "reads the log",
+	"internal/epoch/owner.go":   "commits",
+	"internal/epoch/process.go": "asks the operating system who this process is",
+	"internal/epoch/take.go":    "takes a log over",
+}
+
+// pure are the packages that can't reach the world.
+const pure = "bytes cmp crypto/sha256 encoding/... errors fmt iter maps math/bits math slices strconv strings unicode unicode/utf8"
+
+func arrowRules() []rule {
+	return []rule{
+		{"arrows between folders", "dependencies point one way, and table arrows in internal/rules says which; a new arrow is a decision, so it changes the table", checkArrows},
+		{"decisions are pure", "what the epoch log decides can be tested exhaustively only if it can't reach the world; files at the edge are listed in internal/rules", checkPure},
+	}
+}
+
+func checkArrows(t *tree) (faults []fault) {
+	for _, p := range t.packages {
+		row, ok := rowOf(p.folder)
+		if !ok {
+			faults = append(faults, t.at(p.all()[0].ast.Name, "folder %s isn't in the table of arrows", p.folder))
+			continue
+		}
+		files := p.code
+		if p.under("examples") {
+			files = p.all()
+		}
+		for _, s := range byPath(files) {
+			for _, i := range s.ast.Imports {
+				if name := imported(i); !row.allows(name) {
+					faults = append(faults, t.at(i, "%s may not import %s", p.folder, name))
+				}
+			}
+		}
+	}
+	return faults
+}
+
+// rowOf finds a folder's row: its own, or the one of a folder above it.
+func rowOf(folder string) (arrow, bool) {
+	for _, a := range arrows {
+		if matches(a.folder, folder) {
+			return a, true
+		}
+	}
+	return arrow{}, false
+}
+
+// allows tells whether the row has an arrow to an imported path.
+func (a arrow) allows(name string) bool {
+	if own, ok := strings.CutPrefix(name, module); ok && (own == "" || own[0] == '/') {
+		return contains(a.own, path.Clean("./"+own))
+	}
+	first, _, _ := strings.Cut(name, "/")
+	if !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	return slices.ContainsFunc(strings.Fields(a.libraries), func(l string) bool { return matches(l+"/...", name) })
+}
+
+// contains tells whether a list of patterns has one for the name.
+func contains(patterns, name string) bool {
+	return slices.ContainsFunc(strings.Fields(patterns), func(p string) bool { return matches(p, name) })
+}
+
+func matches(pattern, name string) bool {
+	if above, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == above || strings.HasPrefix(name, above+"/")
+	}
+	return name == pattern
+}
+
+func checkPure(t *tree) (faults []fault) {
+	needed := map[string]bool{}
+	for _, p := range t.packages {
+		if p.folder != "internal/epoch" {
+			continue
+		}
+		for _, s := range byPath(p.code) {
+			needed[s.path] = true
+			if edge[s.path] != "" {
+				continue
+			}
+			for _, i := range s.ast.Imports {
+				if name := imported(i); !contains(pure, name) {
+					faults = append(faults, t.at(i, "a file that decides may not import %s", name))
+				}
+			}
+		}
+	}
+	return append(faults, unused(edge, needed, "arrows_test.go")...)
+}
