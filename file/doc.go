@@ -40,7 +40,7 @@
 //	out/spend/.sluice/00000000000000000008.json   what was delivered last
 //
 // A part of a large delivery has its number behind that of the position before
-// it: 00000000000000000008.00001.csv. A delivery without rows leaves no file.
+// it: 00000000000000000008_00001.csv. A delivery without rows leaves no file.
 // Files appear under their name whole and durable, or not at all, and never
 // change. Tasks other than 0.0 write to a folder below the sink's, named after
 // the task.

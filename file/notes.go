@@ -32,7 +32,7 @@ func (p place) String() string {
 	if p.part == 0 {
 		return fmt.Sprintf("%020d", p.position)
 	}
-	return fmt.Sprintf("%020d.%05d", p.position, p.part)
+	return fmt.Sprintf("%020d_%05d", p.position, p.part)
 }
 
 // parsePlace reads the place at a file name's beginning.
@@ -43,7 +43,7 @@ func parsePlace(name string) (place, bool) {
 		return place{}, false
 	}
 	p := place{position: connector.Position(position)}
-	if part, ok := leadingNumber(strings.TrimPrefix(name[digits:], "."), partDigits); ok {
+	if part, ok := leadingNumber(strings.TrimPrefix(name[digits:], "_"), partDigits); ok {
 		p.part = int(part)
 	}
 	return p, true

@@ -141,7 +141,7 @@ func (r *runner) open(ctx context.Context) error {
 	if r.stored, err = r.compare(head); err != nil { // it may have moved since it was checked
 		return err
 	}
-	r.o.Log.Info("opened", "job", r.o.Job, "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
+	r.o.Log.Info("opened", "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
 	return r.openSinks(ctx)
 }
 
