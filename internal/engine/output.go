@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/outbox"
 )
@@ -33,6 +35,10 @@ func newStreamWriter[T any](in *Instance, spec *SinkSpec, rows connector.Rows[T]
 }
 
 func (w *streamWriter[T]) take(v *T) {
+	if len(w.rows.Buf) > outbox.MaxBytes {
+		w.in.Fail(w.spec.Name, fmt.Errorf("what comes of one batch is more than %d bytes", outbox.MaxBytes))
+		return
+	}
 	p := w.in.next()
 	w.rows.Begin(p.Hi, p.Lo, connector.Append, 0)
 	w.rows.Row(true)

@@ -330,6 +330,10 @@ func (t *Table[R, S]) encodeEntry(e *entry[R, S]) {
 	}
 	err := t.appendEntry(e)
 	for i := 0; i < len(t.appends) && err == nil; i++ {
+		if len(t.rows[i].Buf) > outbox.MaxBytes {
+			t.epoch.addRows(t.appends[i].sink, outputPiece{rows: t.rows[i]})
+			t.rows[i] = newRows()
+		}
 		err = t.appendRow(t.rows[i], &t.appends[i], e)
 	}
 	if err != nil && t.err == nil {

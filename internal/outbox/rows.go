@@ -24,6 +24,10 @@ func Schema(key, row *schema.Schema) *schema.Schema {
 	)
 }
 
+// MaxBytes is the size beyond which no row is to be added to a [Rows]: places in
+// it are 32 bits, and the last row may be as large as Go allows a value here.
+const MaxBytes = 1 << 30
+
 // Rows are encoded outbox records with what they are ordered by. A row is
 // written by Begin, appending the key to Buf, Row, appending the row to Buf,
 // Wire, appending the wire form to Buf, and End.

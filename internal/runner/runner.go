@@ -27,17 +27,26 @@ type Result struct {
 // Options.Grace to finish.
 func Run(ctx context.Context, o Options) (Result, error) {
 	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}}
-	if err := r.open(ctx); err != nil {
-		return Result{}, err
-	}
 	defer r.closeSinks()
+	if err := r.open(ctx); err != nil {
+		return Result{}, unlessStopped(ctx, err)
+	}
 	for {
 		err := r.attempt(ctx)
 		var failed *engine.RecordError
 		if err == nil || !errors.As(err, &failed) || !r.sidestep(failed) {
-			return r.result(), r.explain(err)
+			return r.result(), unlessStopped(ctx, r.explain(err))
 		}
 	}
+}
+
+// unlessStopped makes no error of a stop that comes before the first record:
+// nothing was begun.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // runner is a job that runs.
@@ -149,8 +158,11 @@ func (r *runner) open(ctx context.Context) error {
 func (r *runner) attempt(ctx context.Context) error {
 	head, _ := r.owner.Head()
 	o := r.o.engineOptions()
-	o.Skip = maps.Clone(r.skip)
 	o.Offsets = offsets(head.Sources)
+	maps.DeleteFunc(r.skip, func(id engine.RecordID, _ *engine.RecordError) bool {
+		return id.Offset < o.Offsets[id.Source][id.Partition].Next // its epoch is committed
+	})
+	o.Skip = maps.Clone(r.skip)
 	o.Now = head.Now
 	c := newCommitter(r)
 	o.Admit = c.admit
