@@ -22,10 +22,11 @@ type committer struct {
 	changed  chan struct{}              // closed and replaced when admit may look again
 }
 
-func newCommitter(r *runner) *committer {
-	c := &committer{r: r, segments: map[string][]epoch.Segment{}, changed: make(chan struct{})}
-	c.merging = newMerging(r)
-	return c
+func newCommitter(ctx context.Context, r *runner) *committer {
+	return &committer{
+		r: r, merging: newMerging(context.WithoutCancel(ctx), r),
+		segments: map[string][]epoch.Segment{}, changed: make(chan struct{}),
+	}
 }
 
 // begin takes over what the head holds.
@@ -52,7 +53,6 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 	defer func() {
 		run.Close()
 		c.writing.Wait()
-		c.merging.close()
 	}()
 	note := c.r.o.Env.Clock.NewTimer(notedAfter)
 	defer note.Stop()
@@ -136,7 +136,7 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	run.Release(w.epoch)
 	c.mu.Lock()
 	c.ahead--
-	c.startMerges(ctx)
+	c.startMerges()
 	c.wake()
 	c.mu.Unlock()
 	return nil

@@ -9,92 +9,104 @@ import (
 )
 
 // merging folds states' small segments into larger ones, beside all else: no
-// commit waits for it. One merge per state is under way at a time.
+// commit waits for it. A state has one merge under way at a time, and while that
+// takes long a second one, of what has come since.
 type merging struct {
-	r      *runner
-	done   chan merged
-	active map[string]bool
-	stop   context.CancelFunc
-	ctx    context.Context
+	r       *runner
+	done    chan merged
+	running map[string]*underWay // by state
+	stop    context.CancelFunc
+	ctx     context.Context
 }
+
+// underWay are the merges of one state: what they read, nil if there is none.
+type underWay struct{ main, beside []epoch.Segment }
 
 // merged is what came of a merge.
 type merged struct {
 	state  string
+	beside bool
 	inputs []epoch.Segment
 	output epoch.Segment
 	err    error
 }
 
-func newMerging(r *runner) *merging {
-	return &merging{r: r, done: make(chan merged, len(r.o.Graph.States())), active: map[string]bool{}}
+func newMerging(ctx context.Context, r *runner) *merging {
+	g := &merging{r: r, done: make(chan merged, 2*len(r.o.Graph.States())), running: map[string]*underWay{}}
+	g.ctx, g.stop = context.WithCancel(ctx)
+	for _, s := range r.o.Graph.States() {
+		g.running[s.Name] = &underWay{}
+	}
+	return g
 }
 
 // startMerges begins the merges that are due; c.mu is held.
-func (c *committer) startMerges(ctx context.Context) {
-	g := c.merging
-	if g.ctx == nil {
-		g.ctx, g.stop = context.WithCancel(ctx)
-	}
+func (c *committer) startMerges() {
 	for _, spec := range c.r.o.Graph.States() {
-		segments := c.segments[spec.Name]
-		if g.active[spec.Name] {
-			continue
-		}
-		from, to, ok := state.PlanMerge(segments)
-		if !ok {
-			continue
-		}
-		g.active[spec.Name] = true
-		inputs, oldest := slices.Clone(segments[from:to]), from == 0
-		go func() {
-			m := merged{state: spec.Name, inputs: inputs}
-			path, err := c.r.dataName(spec.Name)
-			if err == nil {
-				m.output, err = state.Merge(g.ctx, c.r.o.Store, c.r.o.Job, path, spec.Form, inputs, oldest)
+		segments, running := c.segments[spec.Name], c.merging.running[spec.Name]
+		switch {
+		case running.main == nil && running.beside == nil:
+			if from, to, ok := state.PlanMerge(segments); ok {
+				running.main = slices.Clone(segments[from:to])
+				go c.merging.merge(spec.Name, spec.Form, running.main, from == 0, false)
 			}
-			m.err = err
-			g.done <- m
-		}()
+		case running.main != nil && running.beside == nil:
+			if from, to, ok := state.PlanBeside(segments, indexOf(segments, running.main)+len(running.main)); ok {
+				running.beside = slices.Clone(segments[from:to])
+				go c.merging.merge(spec.Name, spec.Form, running.beside, from == 0, true)
+			}
+		}
 	}
+}
+
+// indexOf is where the inputs of a merge begin.
+func indexOf(segments, inputs []epoch.Segment) int {
+	return slices.IndexFunc(segments, func(s epoch.Segment) bool { return s.Path == inputs[0].Path })
+}
+
+func (g *merging) merge(name string, form state.Form, inputs []epoch.Segment, oldest, beside bool) {
+	m := merged{state: name, beside: beside, inputs: inputs}
+	m.err = g.r.retry(g.ctx, "a merge of state "+name, name, func(path string) (err error) {
+		m.output, err = state.Merge(g.ctx, g.r.o.Store, g.r.o.Job, path, form, inputs, oldest)
+		return err
+	})
+	g.done <- m
 }
 
 // merged puts a merge's output in the place of its inputs; the next manifest
 // refers to it.
 func (c *committer) merged(m merged) error {
 	if m.err != nil {
-		return c.r.unwritten("a merge of state "+m.state, m.err)
+		return m.err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.merging.active[m.state] = false
+	running := c.merging.running[m.state]
+	if m.beside {
+		running.beside = nil
+	} else {
+		running.main = nil
+	}
 	segments := c.segments[m.state]
-	at := slices.IndexFunc(segments, func(s epoch.Segment) bool { return s.Path == m.inputs[0].Path })
+	at := indexOf(segments, m.inputs)
 	out := slices.Clone(segments[:at])
 	if m.output.Rows > 0 {
 		out = append(out, m.output)
 	}
 	c.segments[m.state] = append(out, segments[at+len(m.inputs):]...)
-	c.startMerges(c.merging.ctx)
+	c.startMerges()
 	c.wake()
 	return nil
 }
 
 // close ends the merges under way: what they have written is a left-over.
 func (g *merging) close() {
-	if g.stop != nil {
-		g.stop()
-	}
-	for range countTrue(g.active) {
-		<-g.done
-	}
-}
-
-func countTrue(m map[string]bool) (n int) {
-	for _, v := range m {
-		if v {
-			n++
+	g.stop()
+	for _, running := range g.running {
+		for _, inputs := range [][]epoch.Segment{running.main, running.beside} {
+			if inputs != nil {
+				<-g.done
+			}
 		}
 	}
-	return n
 }

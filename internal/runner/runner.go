@@ -164,7 +164,8 @@ func (r *runner) attempt(ctx context.Context) error {
 	})
 	o.Skip = maps.Clone(r.skip)
 	o.Now = head.Now
-	c := newCommitter(r)
+	c := newCommitter(ctx, r)
+	defer c.merging.close()
 	o.Admit = c.admit
 	run, err := engine.NewRun(r.o.Graph, o)
 	if err != nil {

@@ -109,7 +109,10 @@ func (r *runner) retry(ctx context.Context, what, name string, write func(path s
 			return nil
 		}
 		var damaged *epoch.DamagedError
-		if try == storeTries || errors.As(err, &damaged) || errors.Is(err, store.ErrName) {
+		switch {
+		case errors.As(err, &damaged):
+			return err
+		case try == storeTries || errors.Is(err, store.ErrName) || ctx.Err() != nil:
 			return r.unwritten(what, err)
 		}
 		r.o.Log.Warn("writing failed, trying again", "what", what, "try", try, "of", storeTries, "pause", pause, "error", err)

@@ -61,10 +61,9 @@ func hot(base, changed float64) workload[float64] {
 // harmonic changes entries by Zipf's law: a content has, for classes of entries
 // about as frequent as each other, the share of them that it holds.
 func harmonic(entries, changes float64) workload[[]float64] {
-	var number, first []float64
+	var number []float64
 	for from := 1.0; from <= entries; from *= 2 {
 		number = append(number, math.Min(from, entries-from+1))
-		first = append(first, from)
 	}
 	start, change := make([]float64, len(number)), make([]float64, len(number))
 	for i := range number {

@@ -10,9 +10,9 @@ import (
 )
 
 // Write creates the segment at a path below the job's folder from what the
-// shards changed. Equal changes give equal bytes, however they are split among
-// the shards; nil ones count as empty. Two records of one row are an error. memory is what the entries
-// take once they are loaded, in bytes.
+// shards changed; a nil one counts as empty. Equal changes give equal bytes,
+// however they are split among the shards. Two records of one row are an error.
+// memory is what the entries take once they are loaded, in bytes.
 func Write(ctx context.Context, st store.Store, job, path string, f Form, changes []*Changes, memory int64) (epoch.Segment, error) {
 	size := int64(0)
 	for _, c := range changes {

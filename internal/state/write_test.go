@@ -159,18 +159,22 @@ func TestChangesAreUsedAgain(t *testing.T) {
 }
 
 // large are changes of more bytes than are created by one call.
-func large(f Form, from int) *Changes {
-	random := rand.New(rand.NewPCG(3, 4))
+func large(f Form) *Changes {
+	random := rand.NewChaCha8([32]byte{3})
+	noise := make([]byte, 1000)
 	c := new(Changes)
-	for i := range 60_000 {
-		put(c, f, row{key: fmt.Sprintf("%d %x %x %x %x", from+i, random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64())}, int64(i))
+	for i := range largeEntries {
+		random.Read(noise)
+		put(c, f, row{key: fmt.Sprintf("%d %s", i, noise)}, int64(i))
 	}
 	return c
 }
 
+const largeEntries = createBytes/1000 + 100
+
 func TestLargeSegmentsAreUploaded(t *testing.T) {
 	ctx, f := context.Background(), plainForm()
-	c := large(f, 0)
+	c := large(f)
 	if len(c.Buf) <= createBytes {
 		t.Fatalf("%d bytes are not large", len(c.Buf))
 	}
@@ -180,7 +184,7 @@ func TestLargeSegmentsAreUploaded(t *testing.T) {
 		t.Fatalf("%d creates, %d uploads, error %v", st.creates, st.uploads, err)
 	}
 	got, _, err := all(ctx, st, f, []epoch.Segment{s}, epoch.AllSlots)
-	if err != nil || len(got) != 60_000 {
+	if err != nil || len(got) != largeEntries {
 		t.Errorf("%d entries, error %v", len(got), err)
 	}
 }
@@ -226,7 +230,7 @@ func TestDoubtfulCreates(t *testing.T) {
 	ctx, f := context.Background(), plainForm()
 	var small Changes
 	put(&small, f, row{key: "a"}, 1)
-	big := large(f, 0)
+	big := large(f)
 	lost := fmt.Errorf("lost: %w", store.ErrUnknown)
 	tests := []struct {
 		name       string
