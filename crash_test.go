@@ -122,3 +122,17 @@ func checkPayments(t *testing.T, n int, test *sluicetest.Test, want map[string]b
 		}
 	}
 }
+
+// Runs that last for one epoch each still merge what they leave, and restore it.
+func TestManyShortRunsMerge(t *testing.T) {
+	test := sluicetest.New(t, paymentsJob(t.TempDir()))
+	want := map[string]balance{}
+	for id := range int64(40) {
+		p := payment{id, fmt.Sprintf("user-%d", id%9), id * 10}
+		sluicetest.Feed(test, "payments", p)
+		want[p.User] = balance{want[p.User].Payments + 1, want[p.User].Cents + p.Cents}
+		test.Step()
+	}
+	checkPayments(t, 0, test, want, 40)
+	test.Replay(nil)
+}

@@ -32,9 +32,12 @@ func newCommitter(ctx context.Context, r *runner) *committer {
 // begin takes over what the head holds.
 func (c *committer) begin() {
 	head, _ := c.r.owner.Head()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for name, s := range head.State {
 		c.segments[name] = s.Segments
 	}
+	c.startMerges() // an owner that died early may have left many
 }
 
 // written is an epoch whose objects are durable, or the reason why not.
