@@ -194,7 +194,6 @@ func hasItems(o Order) (Order, error) {
 func ExampleJob_DeadLetter() {
 	d := newDesk()
 	defer d.clear()
-	type Letter struct{ Offset int64 }
 	job := sluice.NewJob("checked")
 	d.orders(job).
 		TryMap(hasItems).

@@ -121,9 +121,11 @@ type Delivery struct {
 	Record SinkRecord
 	// Decide tells what to do, given the record that the sink has (nil: none).
 	Decide func(found *SinkRecord) Verdict
-	// Key is the schema of the rows' keys; nil for streams.
+	// Key is the schema of the rows' keys; nil for streams, and if there are no
+	// rows.
 	Key *schema.Schema
-	// Schema is that of the rows, as the build had it that froze them.
+	// Schema is that of the rows, as the build had it that froze them; nil if
+	// there are no rows.
 	Schema *schema.Schema
 	// Rows are the rows: tables' in (slot, key) order, streams' in the order of
 	// the inputs. It may be called again. A row's bytes hold until the next.

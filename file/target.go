@@ -185,10 +185,7 @@ type rowWriter struct {
 }
 
 func (w *rowWriter) writeAll(ctx context.Context, d *connector.Delivery) error {
-	render, err := newRenderer(d, w.target.csv)
-	if err != nil {
-		return err
-	}
+	var render renderer
 	var buf []byte
 	n := 0
 	for row, err := range d.Rows {
@@ -196,6 +193,9 @@ func (w *rowWriter) writeAll(ctx context.Context, d *connector.Delivery) error {
 			return err
 		}
 		if w.file == nil {
+			if render, err = newRenderer(d, w.target.csv); err != nil {
+				return err
+			}
 			if w.path, w.file, err = w.target.createAside(w.at); err != nil {
 				return err
 			}

@@ -322,7 +322,7 @@ func (s sinkSuite) anotherBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := k.frozen(t, "first", next(1, nil))
-	d.Schema = older.Schema()
+	d.Key, d.Schema = k.key, older.Schema()
 	var want []Change
 	for i, c := range changes(0, 3) {
 		c.Row = &Row{ID: int64(i), Name: "older"}

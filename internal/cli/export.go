@@ -45,7 +45,7 @@ If the first name is that of a job in the store, it is the job's.`,
 		RunE: func(c *cobra.Command, args []string) error { return x.run(c, p, args) },
 	}
 	x.addTo(c)
-	c.Flags().StringVar(&x.format, "format", "jsonl", "`avro`, jsonl or csv")
+	c.Flags().StringVar(&x.format, "format", "jsonl", "the `kind` of file: avro, jsonl or csv")
 	c.Flags().Bool("json", false, "say as JSON objects what was written (default false)")
 	c.Flags().StringVar(&x.to, "to", ".", "the `folder` to write to, or - for standard output")
 	return c

@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"context"
 	"time"
 
 	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/file"
 )
 
@@ -114,4 +116,26 @@ func faultyJob() *sluice.Job {
 	job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
 	job.From("orders", file.JSONLines[order]("orders*.jsonl")).Discard()
 	return job
+}
+
+// stuckJob has a sink that takes for ever.
+func stuckJob() *sluice.Job {
+	job := sluice.NewJob("stuck")
+	job.From("orders", file.JSONLines[order]("orders.jsonl", file.Follow())).
+		To("never", stuckSink[order]{file.Append[order]("out/never")})
+	return job
+}
+
+type stuckSink[T any] struct{ connector.StreamSink[T] }
+
+func (s stuckSink[T]) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
+	target, err := s.StreamSink.Open(ctx, o, key)
+	return stuckTarget{target}, err
+}
+
+type stuckTarget struct{ connector.Target }
+
+func (stuckTarget) Deliver(ctx context.Context, _ *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	<-ctx.Done()
+	return connector.Disagree, nil, ctx.Err()
 }

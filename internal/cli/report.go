@@ -30,7 +30,7 @@ const (
 	tellEvery = 10 * time.Second
 )
 
-// newReport begins a report: with events on out, otherwise for people on errs.
+// newReport makes a report: with events on out, otherwise for people on errs.
 func newReport(out, errs io.Writer, events bool, level slog.Level, units map[string]string) *report {
 	now := time.Now()
 	r := &report{events: events, done: make(chan struct{}), progress: newProgress(now, units), told: now}
@@ -44,8 +44,14 @@ func newReport(out, errs io.Writer, events bool, level slog.Level, units map[str
 	}
 	r.screen = &screen{w: errs}
 	r.log = slog.New(slog.NewTextHandler(r.screen, &slog.HandlerOptions{Level: level, ReplaceAttr: forPeople}))
-	go r.redraw()
 	return r
+}
+
+// start keeps the line on a terminal going, until the report is told of the end.
+func (r *report) start() {
+	if r.screen != nil {
+		go r.redraw()
+	}
 }
 
 // asEvent makes an event of what is logged.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -48,9 +49,9 @@ the machine. GOGC, --gc-percent and GOMEMLIMIT overrule that.`,
 	f.IntVar(&s.Workers, "workers", runtime.GOMAXPROCS(0), "the `number` of goroutines that decode")
 	f.DurationVar(&s.Grace, "grace", 20*time.Second, "the `time` that deliveries may take once the job is to stop")
 	f.StringArrayVar(&s.Drop, "drop", nil, "drop the data of a `state`, or of a field as STATE.FIELD; may be repeated (default none)")
-	f.StringVar(&r.level, "log-level", "info", "what is logged: debug, info, warn or error and above")
+	f.StringVar(&r.level, "log-level", "info", "what is logged, from this `level` on: debug, info, warn or error")
 	f.BoolVar(&r.json, "json", false, "write each event as a JSON object to standard output (default false)")
-	f.IntVar(&r.gcPercent, "gc-percent", defaultGCPercent, "the garbage collector's target, as GOGC has it")
+	f.IntVar(&r.gcPercent, "gc-percent", defaultGCPercent, "the garbage collector's target, a `number` as GOGC has it")
 	return c
 }
 
@@ -72,21 +73,39 @@ func (r *running) run(c *cobra.Command, job Job, p *place) error {
 	}
 	show := newReport(c.OutOrStdout(), c.ErrOrStderr(), r.json, level, lagUnits(job.Version()))
 	r.settings.Store, r.settings.Log, r.settings.Committed = s, show.log, show.committed
+	show.start()
 	show.log.Info("starting", "job", job.Name, "store", p.absolute())
 
-	ctx, restore := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-	defer restore()
-	unhook := context.AfterFunc(ctx, func() {
-		restore() // so that another signal ends the process
+	why, err := untilSignal(c.Context(), func() {
 		show.log.Info("stopping: the open epoch is committed and delivered; once more ends the process at once", "grace", r.settings.Grace.String())
-	})
-	err = job.Run(ctx, r.settings)
-	why := "end of input"
-	if !unhook() {
-		why = "signal"
-	}
+	}, func(ctx context.Context) error { return job.Run(ctx, r.settings) })
 	show.stopped(err, why)
 	return err
+}
+
+// untilSignal calls run with a context that the first signal ends, and says why
+// it came to an end. A second signal ends the process.
+func untilSignal(ctx context.Context, stopping func(), run func(ctx context.Context) error) (why string, err error) {
+	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	told := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		restore() // to what a signal does by itself
+		stopping()
+		close(told)
+	})
+	err = run(ctx)
+	if forget() {
+		if err != nil {
+			return "error", err
+		}
+		return "end of input", nil
+	}
+	<-told
+	if errors.Is(err, context.Canceled) {
+		err = nil // it was still starting, and has begun nothing
+	}
+	return "signal", err
 }
 
 func (r *running) check() error {

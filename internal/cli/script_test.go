@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"encoding/json/v2"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/twmb/avro/ocf"
 
 	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/internal/cli"
@@ -27,6 +30,7 @@ func TestMain(m *testing.M) {
 		"spend-less":  func() { sluice.Main(spendLessJob()) },
 		"spend-other": func() { sluice.Main(spendOtherJob()) },
 		"follow":      func() { sluice.Main(followJob()) },
+		"stuck":       func() { sluice.Main(stuckJob()) },
 		"faulty":      func() { sluice.Main(faultyJob()) },
 		"clicks":      func() { sluice.Main(clicksJob()) },
 	})
@@ -42,7 +46,7 @@ func TestScripts(t *testing.T) {
 			"exits":  exits,
 			"plain":  plain,
 			"damage": damage,
-			"avro": avroFile,
+			"avro":   avroFile,
 		},
 	})
 }
@@ -106,4 +110,30 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 		data[len(data)-1] ^= 1
 		ts.Check(os.WriteFile(name, data, 0o644))
 	}
+}
+
+// avroFile writes the records of an Avro file to another as JSON, read by an
+// implementation that isn't Sluice's: avro FILE TO.
+func avroFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: avro FILE TO")
+	}
+	in, err := os.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer in.Close()
+	records, err := ocf.NewReader(in)
+	ts.Check(err)
+	var out []byte
+	for {
+		var record map[string]any
+		err := records.Decode(&record)
+		if err == io.EOF {
+			break
+		}
+		ts.Check(err)
+		line, err := json.Marshal(record, json.Deterministic(true))
+		ts.Check(err)
+		out = append(append(out, line...), '\n')
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out, 0o644))
 }

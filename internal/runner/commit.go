@@ -132,7 +132,6 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 			s.deliver.Add(o)
 		}
 	}
-	c.r.o.Log.Debug("committed", "epoch", m.Epoch, "position", m.Position, "records", m.Counts["records"])
 	if c.r.o.Committed != nil {
 		c.r.o.Committed(m, run.Lag())
 	}
