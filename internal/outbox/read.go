@@ -35,13 +35,14 @@ func Open(ctx context.Context, st store.Store, job string, objects []epoch.Objec
 		return b, nil
 	}
 	err := b.file(ctx, objects[0], func(r *avrofile.Reader) error {
+		foreign := &avrofile.FormatError{Expected: "an outbox's schema", Found: r.Schema()}
 		s, err := schema.Parse([]byte(r.Schema()))
 		if err != nil {
-			return err
+			return foreign
 		}
 		fields := s.Fields()
 		if len(fields) != 5 || fields[2].Name != "key" || fields[3].Name != "row" {
-			return fmt.Errorf("its schema is not an outbox's: %s", r.Schema())
+			return foreign
 		}
 		if !fields[2].Type.Equal(schema.Null()) {
 			b.Key = fields[2].Type

@@ -1,0 +1,155 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/store"
+)
+
+// fakeSink remembers positions, and answers as a test wants.
+type fakeSink struct {
+	mu      sync.Mutex
+	record  *connector.SinkRecord
+	applied []connector.Position
+	fail    []error // of the next deliveries; a nil one goes through
+	after   bool    // failing deliveries are applied all the same
+}
+
+func (f *fakeSink) Describe() connector.Description { return connector.Description{Target: "fake"} }
+
+func (f *fakeSink) Open(context.Context, connector.Opening, connector.RecordKey) (connector.Target, error) {
+	return f, nil
+}
+
+func (f *fakeSink) Record(context.Context) (*connector.SinkRecord, error) { return f.record, nil }
+
+func (f *fakeSink) Make(context.Context, connector.SinkRecord) (connector.SinkRecord, error) {
+	return *f.record, nil
+}
+
+func (f *fakeSink) Close() error { return nil }
+
+func (f *fakeSink) Deliver(_ context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var fail error
+	if len(f.fail) > 0 {
+		fail, f.fail = f.fail[0], f.fail[1:]
+	}
+	if fail != nil && !f.after {
+		return 0, nil, fail
+	}
+	found := f.record
+	verdict := d.Decide(found)
+	if verdict == connector.Apply {
+		f.record = &d.Record
+		f.applied = append(f.applied, d.Record.Position)
+	}
+	return verdict, found, fail
+}
+
+// hasty is a clock whose timers fire at once.
+type hasty struct{ env.Clock }
+
+func (h hasty) NewTimer(time.Duration) env.Timer { return h.Clock.NewTimer(0) }
+
+func newDeliverer(t *testing.T, f *fakeSink, newer func(context.Context) error) *Deliverer {
+	t.Helper()
+	world := env.Real()
+	world.Clock = hasty{world.Clock}
+	return New(Options{
+		Env: world, Log: slog.New(slog.DiscardHandler), Store: store.NewMemory(), Job: "job", JobID: "id", Task: "0.0",
+		Name: "out", Sink: f, Target: f, Record: "made", Newer: newer,
+	})
+}
+
+func owed(p epoch.Position) Owed {
+	return Owed{From: p - 1, To: p, Branch: "main", Epoch: epoch.Epoch(p) + 3, Manifest: string(rune('a' + p))}
+}
+
+func noneNewer(context.Context) error { return nil }
+
+func at(p connector.Position) *connector.SinkRecord {
+	return &connector.SinkRecord{Position: p, ID: "made"}
+}
+
+// Deliveries whose outcome is unknown are tried again until the sink says where
+// it stands: each is applied once, in order.
+func TestDoubtfulDeliveriesAreAppliedOnce(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	doubt := errors.New("connection lost")
+	for name, after := range map[string]bool{"before it was applied": false, "after it was applied": true} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSink{record: at(0), fail: []error{nil, doubt, doubt, nil, doubt}, after: after}
+			d := newDeliverer(t, f, noneNewer)
+			for p := range epoch.Position(4) {
+				d.Add(owed(p + 1))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- d.Run(ctx) }()
+			if err := d.Wait(ctx, 0); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			if want := []connector.Position{1, 2, 3, 4}; !slices.Equal(f.applied, want) {
+				t.Errorf("applied %v, want %v", f.applied, want)
+			}
+			if d.Confirmed() != 4 {
+				t.Errorf("confirmed up to %d, want 4", d.Confirmed())
+			}
+		})
+	}
+}
+
+// A sink that knows less than the log, or more, is never written to.
+func TestDisagreementStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		record    *connector.SinkRecord
+		confirmed epoch.Position
+	}{
+		"no record":                          {nil, 0},
+		"another record":                     {&connector.SinkRecord{Position: 0, ID: "another"}, 0},
+		"a record from before what is known": {at(3), 4},
+		"a record beyond the log":            {at(9), 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSink{record: c.record}
+			d := newDeliverer(t, f, noneNewer)
+			d.o.Confirmed, d.confirmed = c.confirmed, c.confirmed
+			d.Add(owed(c.confirmed + 1))
+			var disagrees *DisagreeError
+			if err := d.Run(t.Context()); !errors.As(err, &disagrees) {
+				t.Fatalf("the error is %v, want a DisagreeError", err)
+			}
+			if disagrees.Sink != "out" || disagrees.ExitCode() != 15 || len(f.applied) > 0 {
+				t.Errorf("%v, exit code %d, applied %v", disagrees, disagrees.ExitCode(), f.applied)
+			}
+		})
+	}
+}
+
+// What a newer owner explains is no disagreement: this process is the zombie.
+func TestANewerOwnerExplainsADisagreement(t *testing.T) {
+	fenced := &epoch.FencedError{At: epoch.At{Job: "job", Branch: "main", Task: "0.0", Epoch: 9}, Owner: "other"}
+	f := &fakeSink{record: at(9)}
+	d := newDeliverer(t, f, func(context.Context) error { return fenced })
+	d.Add(owed(1))
+	if err := d.Run(t.Context()); !errors.Is(err, fenced) {
+		t.Fatalf("the error is %v, want %v", err, fenced)
+	}
+}
