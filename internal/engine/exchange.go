@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"reflect"
+	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -97,12 +99,14 @@ type exchangeWriter[K comparable, T any] struct {
 	x       *exchange[K, T]
 	in      *Instance
 	pieces  []*piece[K, T]
+	staged  []item[K, T] // not hashed yet
+	strings bool         // keys are strings
 	scratch []byte
 }
 
 func (x *exchange[K, T]) writer(in *Instance) func(*T) {
 	w := sharedPart(in, x, "writer", func() *exchangeWriter[K, T] {
-		w := &exchangeWriter[K, T]{x: x, in: in}
+		w := &exchangeWriter[K, T]{x: x, in: in, strings: isString[K](), staged: make([]item[K, T], 0, ahead)}
 		if in.build != nil {
 			in.build.reaches(in, x.stage.id)
 			return w
@@ -120,27 +124,66 @@ func (x *exchange[K, T]) writer(in *Instance) func(*T) {
 func newPiece[K comparable, T any]() *piece[K, T] { return new(piece[K, T]) }
 
 func (w *exchangeWriter[K, T]) take(v *T) {
-	k := w.x.key(*v)
-	w.scratch = w.x.stage.keys.Append(w.scratch[:0], k)
-	hash := xxhash.Sum64(w.scratch)
-	p := w.pieces[shardOf(hash, len(w.pieces))]
-	p.items = append(p.items, item[K, T]{w.in.next(), hash, k, *v})
+	w.staged = append(w.staged, item[K, T]{w.in.next(), 0, w.x.key(*v), *v})
 	if w.x.copy != nil {
-		last := &p.items[len(p.items)-1]
+		last := &w.staged[len(w.staged)-1]
 		last.value = w.x.copy(last.value)
 	}
+	if len(w.staged) == ahead {
+		w.route()
+	}
+}
+
+// route puts the staged records into the pieces of the shards that own their
+// keys. It comes for many records at once, so that the memory answers for their
+// keys side by side.
+func (w *exchangeWriter[K, T]) route() {
+	if w.strings {
+		var sum byte
+		for i := range w.staged {
+			sum ^= firstByte(&w.staged[i].key)
+		}
+		w.in.warmth ^= sum
+	}
+	for i := range w.staged {
+		it := &w.staged[i]
+		w.scratch = w.x.stage.keys.Append(w.scratch[:0], it.key)
+		it.hash = xxhash.Sum64(w.scratch)
+		p := w.pieces[shardOf(it.hash, len(w.pieces))]
+		p.items = append(p.items, *it)
+	}
+	w.staged = w.staged[:0]
+}
+
+// isString tells whether K is a string type.
+func isString[K comparable]() bool { return reflect.TypeFor[K]().Kind() == reflect.String }
+
+// firstByte reads the memory that a key of a string type points to.
+func firstByte[K comparable](k *K) byte {
+	if s := *(*string)(unsafe.Pointer(k)); len(s) > 0 {
+		return s[0]
+	}
+	return 0
 }
 
 func (w *exchangeWriter[K, T]) drop(record uint64) {
+	w.staged = dropRecord(w.staged, record)
 	for _, p := range w.pieces {
-		for n := len(p.items); n > 0 && p.items[n-1].place.record() == record; n-- {
-			p.items[n-1] = item[K, T]{}
-			p.items = p.items[:n-1]
-		}
+		p.items = dropRecord(p.items, record)
 	}
 }
 
+// dropRecord takes what has come of a record off the end of items.
+func dropRecord[K comparable, T any](items []item[K, T], record uint64) []item[K, T] {
+	for n := len(items); n > 0 && items[n-1].place.record() == record; n-- {
+		items[n-1] = item[K, T]{}
+		items = items[:n-1]
+	}
+	return items
+}
+
 func (w *exchangeWriter[K, T]) flush(b *batch) {
+	w.route()
 	stage := w.in.run.stages[w.x.stage.id-1]
 	for shard, p := range w.pieces {
 		if !stage.send(shard, message{batch: b, piece: p}) {
@@ -156,20 +199,21 @@ func (x *exchange[K, T]) start(in *Instance) func(pieces []pieceOf) {
 	key := x.stage.keyContext(in)
 	in.keyInHand = func() string { return fmt.Sprint(key.Key) }
 	push := x.node.instantiate(in)
-	s := &applier[K, T]{x: x, in: in, key: key, push: push}
+	s := &applier[K, T]{x: x, in: in, key: key, push: push, strings: isString[K]()}
 	s.tables = in.tables
 	return s.apply
 }
 
 // applier applies pieces in one shard.
 type applier[K comparable, T any] struct {
-	x      *exchange[K, T]
-	in     *Instance
-	key    *KeyContext[K]
-	push   func(*T)
-	tables []tableHandle
-	heads  []cursor[K, T]
-	hashes []uint64
+	x       *exchange[K, T]
+	in      *Instance
+	key     *KeyContext[K]
+	push    func(*T)
+	tables  []tableHandle
+	heads   []cursor[K, T]
+	hashes  []uint64
+	strings bool // keys are strings
 }
 
 type cursor[K comparable, T any] struct {
@@ -229,9 +273,14 @@ func (s *applier[K, T]) warm(items []item[K, T]) {
 		return
 	}
 	s.hashes = s.hashes[:0]
+	var sum byte
 	for i := range items {
 		s.hashes = append(s.hashes, items[i].hash)
+		if s.strings {
+			sum ^= firstByte(&items[i].key)
+		}
 	}
+	s.in.warmth ^= sum
 	for _, t := range s.tables {
 		t.warm(s.hashes)
 	}

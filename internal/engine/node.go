@@ -87,6 +87,8 @@ type Instance struct {
 	operator  string // the keyed operator that runs, by the name of its first state
 	emitting  func() (state, row string)
 
+	warmth byte // so that loads ahead of their use have a use
+
 	writers []writer
 	tables  []tableHandle
 	parts   map[part]any // what several consumers share: tables, writers

@@ -42,7 +42,7 @@ type Table[R comparable, S any] struct {
 	decode   func(src []byte, v *S) ([]byte, error)
 	emitting uint32 // the entry whose change is being passed on
 	err      error
-	warmth   uint64
+	strings  bool  // keys are strings
 	dynamic  int64 // encoded bytes loaded, a measure of what the values point to
 }
 
@@ -73,7 +73,7 @@ type rowAppender[R comparable, S any] struct {
 }
 
 func newTable[R comparable, S any](in *Instance, spec *TableSpec[R, S]) *Table[R, S] {
-	t := &Table[R, S]{in: in, spec: spec, mark: 1, decode: spec.value.Decode}
+	t := &Table[R, S]{in: in, spec: spec, mark: 1, decode: spec.value.Decode, strings: isString[R]()}
 	for _, s := range spec.sinks {
 		t.appends = append(t.appends, rowAppender[R, S]{s.sink, s.rows.NewAppend(), newWire(s.rows)})
 	}
@@ -125,20 +125,31 @@ func (t *Table[R, S]) find(hash uint64, r R) (uint32, bool) {
 	}
 }
 
-// warm fetches the entries of the hashes into the processor's cache: the loads
-// don't depend on each other, so that the memory answers them side by side.
+// warm fetches the entries of the hashes into the processor's cache: first the
+// index, then the entries, then what their keys point to. Within each round the
+// loads don't depend on each other, so that the memory answers them side by side.
 func (t *Table[R, S]) warm(hashes []uint64) {
 	if len(t.index) == 0 || t.spec.byElement {
 		return
 	}
-	mask := uint32(len(t.index) - 1)
-	var sum uint64
+	var found [ahead]uint32
+	n, mask := 0, uint32(len(t.index)-1)
 	for _, h := range hashes {
-		if w := t.index[uint32(h)&mask]; w != 0 {
-			sum ^= t.at(uint32(w) - 1).hash
+		if w := t.index[uint32(h)&mask]; w != 0 && n < ahead {
+			found[n] = uint32(w) - 1
+			n++
 		}
 	}
-	t.warmth ^= sum
+	var sum uint64
+	for _, number := range found[:n] {
+		sum ^= t.at(number).hash
+	}
+	if t.strings {
+		for _, number := range found[:n] {
+			sum ^= uint64(firstByte(&t.at(number).row))
+		}
+	}
+	t.in.warmth ^= byte(sum)
 }
 
 // get returns the row's value for reading, or nil if it has none.
