@@ -42,7 +42,7 @@ func (k *Keyed[K, T]) Process[O any](setup func(*Setup[K, O]) func(*Context[K, O
 type Processed[K comparable, O any] struct {
 	*Stream[O]
 	site     site
-	operator string         // the name of the first state
+	operator string // the name of the first state
 	inputs   []string
 	states   map[string]any // *engine.TableSpec by name
 	outputs  map[string]any // *Stream by name

@@ -11,7 +11,7 @@ import (
 // its changes and send its rows to sinks.
 type Table[K comparable, S any] struct {
 	job  *Job
-	name string // of the operator
+	name string                  // of the operator
 	spec *engine.TableSpec[K, S] // nil: a fault was noted
 }
 

@@ -175,20 +175,24 @@ func (b *copyBuilder) slice(t reflect.Type, path string) func(p unsafe.Pointer, 
 
 func (b *copyBuilder) mapping(t reflect.Type, path string) func(p unsafe.Pointer, depth int) {
 	key, value := b.build(t.Key(), path+"{key}"), b.build(t.Elem(), path+"{}")
-	pool := newMapPool(t)
+	access := accessTo(t)
 	return func(p unsafe.Pointer, depth int) {
 		m := reflect.NewAt(t, p).Elem()
 		if m.IsNil() {
 			return
 		}
+		if access.clone != nil {
+			access.clone(p)
+			return
+		}
 		fresh := reflect.MakeMapWithSize(t, m.Len())
-		s := pool.get()
-		defer pool.put(s)
+		s := access.pool.get()
+		defer access.pool.put(s)
 		for iter := m.MapRange(); iter.Next(); {
 			s.key.SetIterKey(iter)
 			s.value.SetIterValue(iter)
-			key.fix(s.key.Addr().UnsafePointer(), depth)
-			value.fix(s.value.Addr().UnsafePointer(), depth)
+			key.fix(s.keyAt, depth)
+			value.fix(s.valueAt, depth)
 			fresh.SetMapIndex(s.key, s.value)
 		}
 		m.Set(fresh)

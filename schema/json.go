@@ -354,5 +354,9 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 	if abs != 0 && (bits == 64 && (abs < 1e-6 || abs >= 1e21) || bits == 32 && (float32(abs) < 1e-6 || float32(abs) >= 1e21)) {
 		format = 'e'
 	}
-	return strconv.AppendFloat(dst, f, format, -1, bits)
+	dst = strconv.AppendFloat(dst, f, format, -1, bits)
+	if n := len(dst); format == 'e' && dst[n-2] == '0' { // e-07 becomes e-7
+		dst = append(dst[:n-2], dst[n-1])
+	}
+	return dst
 }

@@ -9,13 +9,13 @@ import (
 	"unsafe"
 )
 
-// mapScratch is what reading or writing one map needs beside it. Maps are
-// reached by reflection, which is kept from allocating by a key and a value
-// that are used again and again.
+// mapScratch is what reading or writing one map needs beside it, kept from
+// being allocated by being used again and again.
 type mapScratch struct {
-	key, value reflect.Value
-	entries    []mapEntry
-	moved      []byte
+	key, value     reflect.Value // one of each
+	keyAt, valueAt unsafe.Pointer
+	entries        []mapEntry
+	moved          []byte
 }
 
 // mapEntry is where an encoded entry stands, and its key within it.
@@ -26,7 +26,8 @@ type mapPool struct{ pool sync.Pool }
 func newMapPool(t reflect.Type) *mapPool {
 	m := &mapPool{}
 	m.pool.New = func() any {
-		return &mapScratch{key: reflect.New(t.Key()).Elem(), value: reflect.New(t.Elem()).Elem()}
+		key, value := reflect.New(t.Key()), reflect.New(t.Elem())
+		return &mapScratch{key: key.Elem(), value: value.Elem(), keyAt: key.UnsafePointer(), valueAt: value.UnsafePointer()}
 	}
 	return m
 }
@@ -50,29 +51,28 @@ func (c *encodeCompiler) mapping(n *node) encodeFunc {
 		compare = mustComparer(n.key.schema)
 	}
 	run := c.value(n.element)
-	pool := newMapPool(n.typ)
+	access := accessTo(n.typ)
 	return func(dst []byte, p unsafe.Pointer, depth int) (_ []byte, err error) {
-		m := reflect.NewAt(n.typ, p).Elem()
-		if m.Len() == 0 {
-			return append(dst, 0), nil
+		length := access.length(p)
+		dst = appendLong(dst, int64(length))
+		if length == 0 {
+			return dst, nil
 		}
-		dst = appendLong(dst, int64(m.Len()))
-		s := pool.get()
-		defer pool.put(s)
+		s := access.pool.get()
+		defer access.pool.put(s)
 		s.entries = s.entries[:0]
-		key, val := s.key.Addr().UnsafePointer(), s.value.Addr().UnsafePointer()
 		start := len(dst)
-		for iter := m.MapRange(); iter.Next(); {
-			s.key.SetIterKey(iter)
-			s.value.SetIterValue(iter)
+		err = access.each(p, s, func(key, value unsafe.Pointer) (err error) {
 			e := mapEntry{start: len(dst)}
 			dst = appendKey(dst, key)
 			e.keyEnd = len(dst)
-			if dst, err = run(dst, val, depth); err != nil {
-				return dst, err
-			}
+			dst, err = run(dst, value, depth)
 			e.end = len(dst)
 			s.entries = append(s.entries, e)
+			return err
+		})
+		if err != nil {
+			return dst, err
 		}
 		s.sort(dst, start, compare)
 		return append(dst, 0), nil
@@ -113,37 +113,30 @@ func (c *decodeCompiler) mapping(w *Schema, n *node) decodeFunc {
 		least = max(c.least.of(w.element), 1)
 	}
 	readValue := c.value(wValue, n.element)
-	pool, size := newMapPool(n.typ), n.typ.Key().Size()+n.typ.Elem().Size()
-	return func(src []byte, pos int, p unsafe.Pointer, depth int) (_ int, err error) {
+	access := accessTo(n.typ)
+	return func(src []byte, pos int, p unsafe.Pointer, depth int) (int, error) {
 		count, pos, err := block(src, pos, least, n)
 		if err != nil {
 			return 0, err
 		}
-		m := reflect.MakeMapWithSize(n.typ, room(count, size, len(src)-pos))
-		reflect.NewAt(n.typ, p).Elem().Set(m)
-		if count == 0 {
-			return pos, nil
-		}
-		s := pool.get()
-		defer pool.put(s)
-		key, val := s.key.Addr().UnsafePointer(), s.value.Addr().UnsafePointer()
-		for count > 0 {
-			for range count {
-				s.key.SetZero()
-				s.value.SetZero()
-				if pos, err = readKey(src, pos, key, depth); err != nil {
-					return 0, err
-				}
-				if pos, err = readValue(src, pos, val, depth); err != nil {
-					return 0, err
-				}
-				m.SetMapIndex(s.key, s.value)
+		s := access.pool.get()
+		defer access.pool.put(s)
+		err = access.fill(p, s, room(count, access.size, len(src)-pos), func(key, value unsafe.Pointer) (more bool, err error) {
+			if count == 0 {
+				return false, nil
 			}
-			if count, pos, err = block(src, pos, least, n); err != nil {
-				return 0, err
+			if pos, err = readKey(src, pos, key, depth); err != nil {
+				return false, err
 			}
-		}
-		return pos, nil
+			if pos, err = readValue(src, pos, value, depth); err != nil {
+				return false, err
+			}
+			if count--; count == 0 {
+				count, pos, err = block(src, pos, least, n)
+			}
+			return true, err
+		})
+		return pos, err
 	}
 }
 

@@ -58,6 +58,7 @@ type FormatError struct {
 	Expected, Found string
 }
 
+// Error implements error.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("avro file, byte %d: expected %s, found %s", e.Offset, e.Expected, e.Found)
 }

@@ -27,6 +27,7 @@ type Epoch struct {
 	Done chan struct{}
 
 	run     *Run
+	batches []*batch
 	pending atomic.Int64 // batches and shards that are not done
 	changes [][]*state.Changes
 	outputs []output
@@ -102,6 +103,9 @@ func (r *Run) Release(e *Epoch) {
 			r.rows.put(p.rows)
 		}
 	}
-	e.changes, e.outputs = nil, nil
+	for _, b := range e.batches {
+		r.heads.put(b)
+	}
+	e.changes, e.outputs, e.batches = nil, nil, nil
 	<-r.open
 }

@@ -4,8 +4,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -285,6 +283,3 @@ func (l *List[K, V]) All() iter.Seq2[int, V] {
 		}
 	}
 }
-
-// hashOf is the hash of an encoded key.
-func hashOf(encoded []byte) uint64 { return xxhash.Sum64(encoded) }

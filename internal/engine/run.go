@@ -48,6 +48,10 @@ type Options struct {
 	Now int64
 }
 
+// headsKept bounds the heads of batches that are kept for being used again: more
+// than an epoch of a second has at a million records.
+const headsKept = 1024
+
 // RecordID is where a record stands.
 type RecordID struct {
 	Source, Partition string
@@ -68,6 +72,7 @@ type Run struct {
 	changes freeList[*state.Changes]
 	rows    freeList[*outbox.Rows]
 	batches freeList[*connector.Batch]
+	heads   freeList[*batch]
 
 	quit    chan struct{}
 	stop    sync.Once
@@ -90,6 +95,7 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 		changes: newFreeList[*state.Changes](2 * o.Shards * len(g.states)),
 		rows:    newFreeList[*outbox.Rows](4 * (o.Shards + o.Workers) * len(g.sinks)),
 		batches: newFreeList[*connector.Batch](4 * o.Workers),
+		heads:   newFreeList[*batch](headsKept),
 		quit:    make(chan struct{}),
 		tables:  make([][]tableHandle, len(g.states)),
 

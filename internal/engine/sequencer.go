@@ -135,11 +135,12 @@ func (s *sequencer) record(source, partition string, to connector.Offset, runEnd
 }
 
 func (s *sequencer) dispatch(source int, partition string, input *connector.Batch) bool {
-	b := &batch{seq: s.seq, epoch: s.epoch, source: source, partition: partition}
+	b := s.run.heads.get(func() *batch { return new(batch) })
+	*b = batch{seq: s.seq, epoch: s.epoch, source: source, partition: partition, offsets: b.offsets[:0]}
+	s.epoch.batches = append(s.epoch.batches, b)
 	if len(s.run.stages) > 0 {
-		b.offsets = make([]int64, len(input.Records))
 		for i := range input.Records {
-			b.offsets[i] = input.Records[i].Offset
+			b.offsets = append(b.offsets, input.Records[i].Offset)
 		}
 	}
 	s.seq++
