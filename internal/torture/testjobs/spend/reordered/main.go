@@ -1,0 +1,35 @@
+// Command reordered is the job spend with the fields of its state in another order.
+package main
+
+import (
+	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/internal/torture/testjobs/spend/orders"
+)
+
+// Spend is what a user has spent.
+type Spend struct {
+	Code   string
+	Status orders.Status
+	Note   string
+	Weight float32
+	Cents  int64
+	Orders int32
+}
+
+// Add adds an order.
+func (s *Spend) Add(o orders.Order) {
+	s.Orders++
+	s.Cents += o.Cents
+	s.Weight += float32(o.Weight)
+	s.Note = o.Note
+	s.Status = orders.StatusOf(int64(s.Orders))
+	s.Code = o.Code
+}
+
+func row(s Spend) orders.Row {
+	return orders.Row{Orders: int64(s.Orders), Cents: s.Cents, Weight: float64(s.Weight), Note: s.Note, Status: string(s.Status), Code: s.Code}
+}
+
+func main() {
+	orders.Main(sluice.NewState[string, Spend]("spend"), orders.UserOf, (*Spend).Add, row)
+}
