@@ -183,3 +183,22 @@ func TestRandomHistoriesAgreeWithAModel(t *testing.T) {
 		test.Replay(nil)
 	})
 }
+
+// A list that is emptied and filled again within an epoch begins anew at its
+// first place; a restart must not see the places behind it.
+func TestAListThatBeginsAnewIsRestored(t *testing.T) {
+	test := sluicetest.New(t, commandsJob("unused"))
+	tell := func(op string, n int64) { sluicetest.Feed(test, "commands", command{Key: "k", Op: op, N: n}) }
+	for n := range int64(3) {
+		tell("append", n)
+	}
+	test.Step()
+	tell("shift", 3)
+	tell("append", 7)
+	test.Step()
+	tell("tell", 0)
+	test.Step()
+	if got := sluicetest.Rows[answer](test, "answers"); len(got) != 1 || got[0].Answer != "0 false 0: 1: 7" {
+		t.Errorf("the restored list tells %v, want one value, 7", got)
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
@@ -139,6 +140,7 @@ func (s *sequencer) dispatch(source int, partition string, input *connector.Batc
 	*b = batch{seq: s.seq, epoch: s.epoch, source: source, partition: partition, offsets: b.offsets[:0]}
 	s.epoch.batches = append(s.epoch.batches, b)
 	if len(s.run.stages) > 0 {
+		b.offsets = slices.Grow(b.offsets, len(input.Records))
 		for i := range input.Records {
 			b.offsets = append(b.offsets, input.Records[i].Offset)
 		}

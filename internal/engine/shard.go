@@ -52,6 +52,12 @@ type shard struct {
 	waiting map[uint64]*assembly
 	spare   []*assembly
 	ended   *Epoch // the epoch whose entries are being encoded
+
+	// What the guarded steps work on: a method's value would be allocated anew
+	// with what it closes over, for each batch.
+	pieces  []pieceOf
+	slice   int
+	encoded bool
 }
 
 // assembly is a batch of which some parts have come.
@@ -139,7 +145,8 @@ func (s *shard) add(m message) {
 func (s *shard) process(a *assembly) error {
 	in := s.in
 	in.batch, in.level = a.batch, s.stage.spec.depth
-	if err := s.guard(func() { s.apply(a.pieces) }); err != nil {
+	s.pieces = a.pieces
+	if err := s.guard(s.applyPieces); err != nil {
 		return err
 	}
 	if a.batch.end {
@@ -149,19 +156,14 @@ func (s *shard) process(a *assembly) error {
 	return s.encode(encodeSlice)
 }
 
+func (s *shard) applyPieces() { s.apply(s.pieces) }
+
 // endEpoch passes on what the tables have changed, and begins to encode it.
 func (s *shard) endEpoch(b *batch) error {
 	if err := s.encode(1 << 62); err != nil { // what is left of the epoch before
 		return err
 	}
-	err := s.guard(func() {
-		for _, t := range s.in.tables {
-			if s.in.failed == nil {
-				t.emitChanges(t.number())
-			}
-		}
-	})
-	if err != nil {
+	if err := s.guard(s.emitChanges); err != nil {
 		return err
 	}
 	s.in.flush(b)
@@ -172,42 +174,52 @@ func (s *shard) endEpoch(b *batch) error {
 	return nil
 }
 
+func (s *shard) emitChanges() {
+	for _, t := range s.in.tables {
+		if s.in.failed == nil {
+			t.emitChanges(t.number())
+		}
+	}
+}
+
 // encode encodes up to n entries of each table for the epoch that has ended.
 func (s *shard) encode(n int) error {
 	if s.ended == nil {
 		return nil
 	}
-	all := true
-	err := s.guard(func() {
-		for _, t := range s.in.tables {
-			done, err := t.encode(n)
-			if err != nil {
-				s.in.Fail("", err)
-				return
-			}
-			all = all && done
-		}
-	})
-	if err != nil {
+	s.slice = n
+	if err := s.guard(s.encodeTables); err != nil {
 		return err
 	}
-	if all {
+	if s.encoded {
 		s.ended.finish()
 		s.ended = nil
 	}
 	return nil
 }
 
-// guard calls f, which runs functions of the job, and returns what went wrong
+func (s *shard) encodeTables() {
+	s.encoded = true
+	for _, t := range s.in.tables {
+		done, err := t.encode(s.slice)
+		if err != nil {
+			s.in.Fail("", err)
+			return
+		}
+		s.encoded = s.encoded && done
+	}
+}
+
+// guard calls step, which runs functions of the job, and returns what went wrong
 // there with the record or entry in hand.
-func (s *shard) guard(f func()) (err error) {
+func (s *shard) guard(step func()) (err error) {
 	in := s.in
 	defer func() {
 		if p := recover(); p != nil {
 			err = in.describe("", &PanicError{Value: fmt.Sprint(p), Stack: string(debug.Stack())})
 		}
 	}()
-	f()
+	step()
 	if in.failed != nil {
 		return in.describe(in.blame, in.failed)
 	}

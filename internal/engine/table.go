@@ -140,16 +140,21 @@ func (t *Table[R, S]) warm(hashes []uint64) {
 			n++
 		}
 	}
-	var sum uint64
-	for _, number := range found[:n] {
-		sum ^= t.at(number).hash
+	t.fetch(found[:n])
+}
+
+// fetch loads entries, then what their keys point to.
+func (t *Table[R, S]) fetch(numbers []uint32) {
+	var sum byte
+	for _, n := range numbers {
+		sum ^= t.at(n).mark ^ byte(t.at(n).hash)
 	}
 	if t.strings {
-		for _, number := range found[:n] {
-			sum ^= uint64(firstByte(&t.at(number).row))
+		for _, n := range numbers {
+			sum ^= firstByte(&t.at(n).row)
 		}
 	}
-	t.in.warmth ^= byte(sum)
+	t.in.warmth ^= sum
 }
 
 // get returns the row's value for reading, or nil if it has none.
@@ -309,17 +314,21 @@ func (t *Table[R, S]) encode(n int) (done bool, err error) {
 	}
 	ended := 3 - t.mark
 	to := min(len(t.ended), t.encoded+n)
-	for _, number := range t.ended[t.encoded:to] {
-		e := t.at(number)
-		if e.mark == ended {
-			t.encodeEntry(e)
-			e.mark = 0
-			if !e.present {
-				t.discard(number)
+	for t.encoded < to {
+		next := t.ended[t.encoded:min(to, t.encoded+ahead)]
+		t.fetch(next)
+		for _, number := range next {
+			e := t.at(number)
+			if e.mark == ended {
+				t.encodeEntry(e)
+				e.mark = 0
+				if !e.present {
+					t.discard(number)
+				}
 			}
 		}
+		t.encoded += len(next)
 	}
-	t.encoded = to
 	if t.err != nil {
 		return false, t.err
 	}
@@ -397,7 +406,9 @@ func (t *Table[R, S]) appendRow(rows *outbox.Rows, a *rowAppender[R, S], e *entr
 	return nil
 }
 
-// load puts in an entry of the store; later ones replace earlier ones.
+// load puts in an entry of the store; later ones replace earlier ones. Who
+// observes the rows is told of them by loaded, when all are there: what comes
+// and goes on the way there is nobody's history.
 func (t *Table[R, S]) load(se *state.Entry) error {
 	r, hash, err := t.spec.decodeRow(se)
 	if err != nil {
@@ -406,8 +417,6 @@ func (t *Table[R, S]) load(se *state.Entry) error {
 	n, ok := t.find(hash, r)
 	if se.Deleted {
 		if ok {
-			e := t.at(n)
-			t.remove(e)
 			t.discard(n)
 		}
 		return nil
@@ -419,8 +428,7 @@ func (t *Table[R, S]) load(se *state.Entry) error {
 	if _, err := t.decode(se.Value, &e.value); err != nil {
 		return &StateError{State: t.spec.Name, Key: fmt.Sprint(r), Cause: err}
 	}
-	t.put(e)
-	e.stored = true
+	e.present, e.stored = true, true
 	t.dynamic += int64(len(se.Value) + len(se.Key) + len(se.Element))
 	return nil
 }
