@@ -55,7 +55,7 @@ func Replay(ctx context.Context, o Options, what ReplayRange) (Replayed, error) 
 	if err != nil {
 		return out, err
 	}
-	if r.stored, err = r.compare(base); err != nil {
+	if r.stored, err = r.compare(ctx, base); err != nil {
 		return out, err
 	}
 	for {

@@ -34,12 +34,12 @@ func (r *runner) check(ctx context.Context) error {
 	head, err := r.job.Head(ctx, branch, epoch.FirstTask)
 	var none *epoch.NoLogError
 	if errors.As(err, &none) {
-		return r.checkConsents(nil)
+		return r.checkConsents(ctx, nil)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = r.compare(head.Manifest)
+	_, err = r.compare(ctx, head.Manifest)
 	return err
 }
 
@@ -60,7 +60,7 @@ func (e *RefusedError) ExitCode() int { return 13 }
 
 // compare finds every difference between what a manifest holds and what this
 // build expects.
-func (r *runner) compare(m epoch.Manifest) (*stored, error) {
+func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
 	s := &stored{forms: map[string]state.Form{}}
 	var reasons, drops []string
 	for _, spec := range r.o.Graph.States() {
@@ -80,7 +80,7 @@ func (r *runner) compare(m epoch.Manifest) (*stored, error) {
 		}
 	}
 	for name := range m.State {
-		if !slices.ContainsFunc(r.o.Graph.States(), func(spec *engine.StateSpec) bool { return spec.Name == name }) {
+		if r.stateSpec(name) == nil {
 			s.dropped = append(s.dropped, name)
 			drops = append(drops, name)
 		}
@@ -96,7 +96,11 @@ func (r *runner) compare(m epoch.Manifest) (*stored, error) {
 			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
 		}
 	}
-	if err := r.checkConsents(drops); err != nil {
+	if err := r.checkConsents(ctx, drops); err != nil {
+		var wrong *ConsentError
+		if !errors.As(err, &wrong) {
+			return nil, err
+		}
 		reasons = append(reasons, err.Error())
 	}
 	if len(reasons) > 0 {
@@ -110,35 +114,15 @@ func (r *runner) hasSink(name string) bool {
 	return slices.ContainsFunc(r.o.Graph.Sinks(), func(s *engine.SinkSpec) bool { return s.Name == name })
 }
 
-// checkConsents refuses a consent to what isn't dropped: it may be a slip of the
-// pen for something that is.
-func (r *runner) checkConsents(drops []string) error {
-	for _, name := range r.o.Drop {
-		if !slices.Contains(drops, name) {
-			return &ConsentError{Job: r.o.Job, Name: name, Drops: drops}
+// stateSpec is this build's state of a name, or nil.
+func (r *runner) stateSpec(name string) *engine.StateSpec {
+	for _, s := range r.o.Graph.States() {
+		if s.Name == name {
+			return s
 		}
 	}
 	return nil
 }
-
-// ConsentError says that --drop names something that would not be dropped.
-type ConsentError struct {
-	Job, Name string
-	// Drops are the names that would be.
-	Drops []string
-}
-
-// Error implements error.
-func (e *ConsentError) Error() string {
-	would := "nothing would be dropped"
-	if len(e.Drops) > 0 {
-		would = "what would be dropped is " + strings.Join(e.Drops, ", ")
-	}
-	return fmt.Sprintf("%s: --drop %s: that is not dropped; %s", e.Job, e.Name, would)
-}
-
-// ExitCode is the exit code of the command line.
-func (e *ConsentError) ExitCode() int { return 13 }
 
 // differences tells, of one state, what can't be carried over, and what would
 // be dropped.

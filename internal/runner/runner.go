@@ -147,7 +147,7 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	head, _ := r.owner.Head()
-	if r.stored, err = r.compare(head); err != nil { // it may have moved since it was checked
+	if r.stored, err = r.compare(ctx, head); err != nil { // it may have moved since it was checked
 		return err
 	}
 	r.o.Log.Info("opened", "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
