@@ -10,6 +10,9 @@ export GOTOOLCHAIN := auto
 # Where goroutines share memory, tests run a second time under the race detector.
 RACE := . ./internal/engine/... ./internal/state/... ./internal/epoch/... ./internal/deliver/...
 
+# How long one package's tests may take: one that hangs is to say so soon.
+TEST_TIMEOUT ?= 5m
+
 # How long `make torture` feeds each decoder, and how long its tests may take.
 FUZZTIME ?= 10m
 TORTURE_TIMEOUT ?= 6h
@@ -24,9 +27,9 @@ run: ## a week of flights through a job that is killed, restarted and upgraded
 
 test: ## all tests, then those of goroutines under the race detector
 	@echo "Testing every package."
-	@go test ./...
+	@go test -timeout $(TEST_TIMEOUT) ./...
 	@echo "Testing the API, the engine, the state, the epoch log and deliveries under the race detector."
-	@go test -race $(RACE)
+	@go test -race -timeout $(TEST_TIMEOUT) $(RACE)
 
 check: ## format, vet, staticcheck, go.mod, and the repository's own rules
 	@echo "Checking the format."

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/klauspost/compress/s2"
@@ -146,6 +147,7 @@ func (w *Writer) flush() error {
 	w.write(w.frame)
 	w.summary.Records += w.records
 	w.block, w.records = w.block[:0], 0
+	runtime.Gosched() // files are written in the background: who waits for a processor comes first
 	return w.err
 }
 

@@ -231,7 +231,8 @@ func checkNames(t *tree) (faults []fault) {
 						faults = append(faults, t.at(n.Args[0], "a number makes the name that %s is given", called(n)))
 					}
 				case *ast.KeyValueExpr:
-					if field, ok := n.Key.(*ast.Ident); ok && naming[field.Name] && hasNumber(n.Value) {
+					// In programs such fields are often a record's.
+					if field, ok := n.Key.(*ast.Ident); ok && naming[field.Name] && !p.under(programs...) && hasNumber(n.Value) {
 						faults = append(faults, t.at(n, "a number makes the name in field %s", field.Name))
 					}
 				}

@@ -139,6 +139,7 @@ func f(i int) {
 	_ = fmt.Sprintf("step %d", i)
 }
 `,
+			"bench/a.go": "package main\nimport \"strconv\"\nvar a = account{Name: strconv.Itoa(i)}\nvar s = NewState[string, int](strconv.Itoa(i)) // fault\n",
 		},
 		"no sleeping tests": {
 			"a_test.go":            "package sluice\nimport (\"testing\"; \"time\")\nfunc TestA(t *testing.T) {\n\ttime.Sleep(1) // fault\n}\n",

@@ -1,0 +1,147 @@
+// Command bench measures what Sluice costs, each figure against a plain program
+// written by hand that does the same to the same data in the same run.
+//
+//	go run ./bench [-only name,…] [-quick] [-dir DIR] [-keep] [-profile DIR]
+//
+// A figure is measured in processes of its own, which this program starts one
+// at a time, a floor's and Sluice's by turns. The results go to standard output,
+// to bench/results.json and, if all figures were measured, to docs/measured.md.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == childArgument {
+		exitOn(runChild(os.Args[2]))
+		return
+	}
+	exitOn(run())
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is a run of the benchmarks.
+type bench struct {
+	setting setting
+	machine machine
+}
+
+// figure is one of the things that are measured.
+type figure struct {
+	name    string
+	measure func(*bench) ([]Result, error)
+}
+
+func figures() []figure {
+	return []figure{
+		{"engine.fold", measureFold},
+		{"job.file.zipf", measureZipf},
+		{"job.file.uniform", measureUniform},
+		{"barrier.encode", measureEncode},
+		{"barrier.stall", measureStall},
+		{"restore", measureRestore},
+		{"write.amplification", measureAmplification},
+		{"start.empty", measureStart},
+	}
+}
+
+func run() error {
+	only := flag.String("only", "", "measure these figures only: `names` with commas between")
+	quick := flag.Bool("quick", false, "measure with about a twentieth of the data")
+	dir := flag.String("dir", filepath.Join("bench", "data"), "the `folder` for data and stores; not on a tmpfs")
+	keep := flag.Bool("keep", false, "keep the folder's data for the next run")
+	profile := flag.String("profile", "", "write a CPU profile of each process to this `folder`")
+	flag.Parse()
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join("bench", "main.go")); err != nil {
+		return errors.New("run it in the repository's folder: go run ./bench")
+	}
+	b := &bench{setting: setting{Dir: *dir, Quick: *quick, Profile: *profile}}
+	if err := b.prepare(); err != nil {
+		return err
+	}
+	if !*keep {
+		defer os.RemoveAll(*dir)
+	}
+	results, err := b.measure(chosen)
+	if err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join("bench", "results.json"), results); err != nil {
+		return err
+	}
+	if *only != "" {
+		return nil
+	}
+	return writePage(filepath.Join("docs", "measured.md"), b, results)
+}
+
+func choose(only string) ([]figure, error) {
+	if only == "" {
+		return figures(), nil
+	}
+	var out []figure
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(figures(), func(f figure) bool { return f.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no figure is called %q", name)
+		}
+		out = append(out, figures()[i])
+	}
+	return out, nil
+}
+
+// prepare makes the folder and looks at the machine.
+func (b *bench) prepare() error {
+	if b.setting.Profile != "" {
+		if err := os.MkdirAll(b.setting.Profile, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(b.setting.Dir, 0o755); err != nil {
+		return err
+	}
+	var err error
+	if b.setting.Dir, err = filepath.Abs(b.setting.Dir); err != nil {
+		return err
+	}
+	if b.machine, err = lookAtMachine(b.setting.Dir); err != nil {
+		return err
+	}
+	fmt.Println(b.machine.String())
+	return nil
+}
+
+func (b *bench) measure(chosen []figure) ([]Result, error) {
+	var all []Result
+	for _, f := range chosen {
+		began := time.Now()
+		results, err := f.measure(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		for _, r := range results {
+			fmt.Println(r.String())
+		}
+		fmt.Printf("    (measured in %v)\n", time.Since(began).Round(time.Second))
+		all = append(all, results...)
+	}
+	return all, nil
+}

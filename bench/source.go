@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strconv"
+
+	"github.com/sluicestream/sluice/connector"
+)
+
+// numbers is a source of records that are made of their numbers, 0 to count-1,
+// each partition with its share of them.
+type numbers[T any] struct {
+	count      int64
+	partitions int
+	// value is each record's undecoded value; the engine counts its bytes.
+	value []byte
+	// decoder returns what makes a record of the number in its offset.
+	decoder func() func(b *connector.Batch, i int, v *T) error
+	// opened, if set, is called when the source is opened: all state is loaded.
+	opened func() error
+	// gate, if set, says up to which number may be read.
+	gate <-chan int64
+}
+
+// Describe implements [connector.Source].
+func (s numbers[T]) Describe() connector.Description {
+	return connector.Description{Connector: "bench.numbers", Contract: 1}
+}
+
+// NewDecoder implements [connector.Source].
+func (s numbers[T]) NewDecoder() func(b *connector.Batch, i int, v *T) error { return s.decoder() }
+
+// Open implements [connector.Source].
+func (s numbers[T]) Open(context.Context, connector.Opening) (connector.Reader, error) {
+	if s.opened != nil {
+		if err := s.opened(); err != nil {
+			return nil, err
+		}
+	}
+	return numbersReader[T]{s}, nil
+}
+
+type numbersReader[T any] struct{ numbers[T] }
+
+func (r numbersReader[T]) Partitions(context.Context) ([]string, error) {
+	var names []string
+	for p := range r.partitions {
+		names = append(names, strconv.Itoa(p))
+	}
+	return names, nil
+}
+
+func (r numbersReader[T]) Partition(_ context.Context, name string, from connector.Offset) (connector.Partition, error) {
+	n, err := strconv.ParseInt(name, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	share := func(n int64) int64 { return n * r.count / int64(r.partitions) }
+	p := &numbersPartition{next: max(from.Next, share(n)), end: share(n + 1), value: r.value, gate: r.gate}
+	if p.gate == nil {
+		p.open = p.end
+	}
+	return p, nil
+}
+
+func (r numbersReader[T]) Bounded() bool { return true }
+func (r numbersReader[T]) Close() error  { return nil }
+
+type numbersPartition struct {
+	next, end int64
+	value     []byte
+	gate      <-chan int64
+	open      int64 // may be read up to here
+}
+
+func (p *numbersPartition) Next(ctx context.Context, b *connector.Batch, until int64) error {
+	end := p.end
+	if until >= 0 {
+		end = min(end, until)
+	}
+	if p.next >= end {
+		return io.EOF
+	}
+	for p.next >= p.open {
+		select {
+		case p.open = <-p.gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	end = min(end, p.open)
+	for len(b.Records) < b.Limit && p.next < end {
+		b.Records = append(b.Records, connector.Record{Offset: p.next, Time: connector.NoTime, Value: p.value})
+		p.next++
+	}
+	b.To = connector.Offset{Next: p.next}
+	return nil
+}
+
+func (p *numbersPartition) End() int64   { return p.end }
+func (p *numbersPartition) Close() error { return nil }
