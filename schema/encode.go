@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -11,99 +12,140 @@ type encodeFunc func(dst []byte, p unsafe.Pointer, depth int) ([]byte, error)
 
 // encoder is a compiled type: structs are flattened, so that a value of plain
 // fields is written by one loop over them.
-type encoder struct{ ops []encodeOp }
+type encoder struct{ stretches []stretch }
 
-type encodeOp struct {
-	code   encodeCode
-	offset uintptr
-	size   int        // of encodeFixed
-	call   encodeFunc // of encodeCall
+// stretch is some plain fields, and behind them one thing that takes any number
+// of bytes: room is made once for all that has a bound.
+type stretch struct {
+	plain  []plainOp
+	room   int // the most bytes that plain takes, and a string's length behind it
+	end    stretchEnd
+	offset uintptr    // of what stands at the end
+	call   encodeFunc // of endCall
 }
 
-type encodeCode uint8
+type stretchEnd uint8
 
 const (
-	encodeBool encodeCode = iota
-	encodeInt8
-	encodeInt16
-	encodeInt32
-	encodeInt64
-	encodeUint8
-	encodeUint16
-	encodeUint32
-	encodeUint64
-	encodeUint // the machine's own size, where that isn't 64 bits
-	encodeFloat32
-	encodeFloat64
-	encodeString // and bytes, which are laid out alike
-	encodeFixed
-	encodeCall
+	endNone   stretchEnd = iota
+	endString            // or bytes, which are laid out alike
+	endCall
 )
+
+type plainOp struct {
+	offset uintptr
+	code   plainCode
+	size   uint8 // of plainFixed
+}
+
+type plainCode uint8
+
+const (
+	plainInt8 plainCode = iota
+	plainInt16
+	plainInt32
+	plainInt64
+	plainUint8
+	plainUint16
+	plainUint32
+	plainUint64
+	plainUint // the machine's own size, where that isn't 64 bits
+	plainBool
+	plainFloat32
+	plainFloat64
+	plainFixed // up to maxPlainFixed bytes
+)
+
+// maxPlainFixed is how many bytes one operation copies; its size fits a byte.
+const maxPlainFixed = 128
 
 // run appends the encoding of what base points to.
 func (e *encoder) run(dst []byte, base unsafe.Pointer, depth int) ([]byte, error) {
-	for i := range e.ops {
-		op := &e.ops[i]
-		p := unsafe.Add(base, op.offset)
-		var v int64
-		switch op.code {
-		case encodeInt64:
-			v = *(*int64)(p)
-		case encodeString:
-			s := *(*string)(p)
-			dst = append(appendLong(dst, int64(len(s))), s...)
-			continue
-		case encodeBool:
-			dst = append(dst, *(*byte)(p))
-			continue
-		case encodeCall:
+	for i := range e.stretches {
+		s := &e.stretches[i]
+		dst = s.append(dst, base)
+		if s.end == endCall {
 			var err error
-			if dst, err = op.call(dst, p, depth); err != nil {
+			if dst, err = s.call(dst, unsafe.Add(base, s.offset), depth); err != nil {
 				return dst, err
 			}
-			continue
-		case encodeInt32:
-			v = int64(*(*int32)(p))
-		case encodeFloat64:
-			dst = appendFloat64(dst, *(*float64)(p))
-			continue
-		default:
-			dst = op.appendRare(dst, p)
-			continue
 		}
-		u := uint64(v)<<1 ^ uint64(v>>63)
-		for u >= 0x80 {
-			dst = append(dst, byte(u)|0x80)
-			u >>= 7
-		}
-		dst = append(dst, byte(u))
 	}
 	return dst, nil
 }
 
-// appendRare appends what run leaves out to stay small.
-func (op *encodeOp) appendRare(dst []byte, p unsafe.Pointer) []byte {
-	switch op.code {
-	case encodeInt8:
-		return appendLong(dst, int64(*(*int8)(p)))
-	case encodeInt16:
-		return appendLong(dst, int64(*(*int16)(p)))
-	case encodeUint8:
-		return appendLong(dst, int64(*(*uint8)(p)))
-	case encodeUint16:
-		return appendLong(dst, int64(*(*uint16)(p)))
-	case encodeUint32:
-		return appendLong(dst, int64(*(*uint32)(p)))
-	case encodeUint64:
-		return appendUint64(dst, *(*uint64)(p))
-	case encodeUint:
-		return appendUint64(dst, uint64(*(*uint)(p)))
-	case encodeFloat32:
-		return appendFloat32(dst, *(*float32)(p))
-	case encodeFixed:
-		return append(dst, unsafe.Slice((*byte)(p), op.size)...)
+// append appends all but what is called for.
+func (s *stretch) append(dst []byte, base unsafe.Pointer) []byte {
+	if cap(dst)-len(dst) < s.room {
+		dst = slices.Grow(dst, s.room)
 	}
-	return dst
+	n := putPlain(dst[:cap(dst)], len(dst), s.plain, base)
+	if s.end != endString {
+		return dst[:n]
+	}
+	text := *(*string)(unsafe.Add(base, s.offset))
+	return append(appendLong(dst[:n], int64(len(text))), text...)
+}
+
+// putPlain writes plain fields at b[n:], where there is room, and returns where
+// to go on. It calls nothing, so that all it works on stays in registers.
+func putPlain(b []byte, n int, ops []plainOp, base unsafe.Pointer) int {
+	for i := range ops {
+		op := &ops[i]
+		p := unsafe.Add(base, op.offset)
+		var v int64
+		switch op.code {
+		case plainInt8:
+			v = int64(*(*int8)(p))
+		case plainInt16:
+			v = int64(*(*int16)(p))
+		case plainInt32:
+			v = int64(*(*int32)(p))
+		case plainInt64:
+			v = *(*int64)(p)
+		case plainUint8:
+			v = int64(*(*uint8)(p))
+		case plainUint16:
+			v = int64(*(*uint16)(p))
+		case plainUint32:
+			v = int64(*(*uint32)(p))
+		case plainUint64:
+			binary.BigEndian.PutUint64(b[n:], *(*uint64)(p))
+			n += 8
+			continue
+		case plainUint:
+			binary.BigEndian.PutUint64(b[n:], uint64(*(*uint)(p)))
+			n += 8
+			continue
+		case plainBool:
+			b[n] = *(*byte)(p)
+			n++
+			continue
+		case plainFloat32:
+			binary.LittleEndian.PutUint32(b[n:], canonical32(*(*float32)(p)))
+			n += 4
+			continue
+		case plainFloat64:
+			binary.LittleEndian.PutUint64(b[n:], canonical64(*(*float64)(p)))
+			n += 8
+			continue
+		case plainFixed:
+			for j := range op.size {
+				b[n] = *(*byte)(unsafe.Add(p, j))
+				n++
+			}
+			continue
+		}
+		u := uint64(v)<<1 ^ uint64(v>>63)
+		for u >= 0x80 {
+			b[n] = byte(u) | 0x80
+			u >>= 7
+			n++
+		}
+		b[n] = byte(u)
+		n++
+	}
+	return n
 }
 
 func appendUint64(dst []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(dst, v) }
@@ -169,51 +211,89 @@ func (c *encodeCompiler) record(n *node) *encoder {
 
 // flatten adds what writes a value of n at an offset.
 func (c *encodeCompiler) flatten(e *encoder, n *node, offset uintptr) {
-	op := encodeOp{code: encodeCall, offset: offset}
 	switch n.form {
 	case formStruct:
-		if !n.recursive {
-			for _, f := range n.fields {
-				c.flatten(e, f.node, offset+f.offset)
-			}
+		if n.recursive {
+			e.call(offset, c.nested(n))
 			return
 		}
-		op.call = c.nested(n)
-	case formBool:
-		op.code = encodeBool
-	case formInt:
-		op.code = encodeInt8 + encodeCode(widthIndex(n.bits))
-	case formUint:
-		op.code = encodeUint8 + encodeCode(widthIndex(n.bits))
-	case formUint64:
-		op.code = encodeUint64
-		if n.bits != 64 {
-			op.code = encodeUint
+		for _, f := range n.fields {
+			c.flatten(e, f.node, offset+f.offset)
 		}
+	case formBool:
+		e.plain(offset, plainBool, 1)
+	case formInt:
+		e.plain(offset, plainInt8+plainCode(widthIndex(n.bits)), binary.MaxVarintLen64)
+	case formUint:
+		e.plain(offset, plainUint8+plainCode(widthIndex(n.bits)), binary.MaxVarintLen64)
+	case formUint64:
+		code := plainUint64
+		if n.bits != 64 {
+			code = plainUint
+		}
+		e.plain(offset, code, 8)
 	case formFloat32:
-		op.code = encodeFloat32
+		e.plain(offset, plainFloat32, 4)
 	case formFloat64:
-		op.code = encodeFloat64
-	case formString, formBytes:
-		op.code = encodeString
+		e.plain(offset, plainFloat64, 8)
 	case formFixed:
-		op.code, op.size = encodeFixed, n.schema.size
-	case formTime:
-		op.call = encodeTime(n)
-	case formEnum:
-		op.call = encodeEnum(n)
-	case formDecimal:
-		op.call = encodeDecimal(n)
-	case formPointer:
-		op.call = c.pointer(n)
-	case formSlice:
-		op.call = c.slice(n)
-	case formArray:
-		op.call = c.array(n)
-	case formMap, formEntries:
-		op.call = c.mapping(n)
+		e.fixed(offset, n.schema.size)
+	case formString, formBytes:
+		s := e.last()
+		s.end, s.offset = endString, offset
+		s.room += binary.MaxVarintLen64
+	default:
+		e.call(offset, c.composite(n))
 	}
-	e.ops = append(e.ops, op)
+}
+
+// composite returns what writes a value that isn't plain.
+func (c *encodeCompiler) composite(n *node) encodeFunc {
+	switch n.form {
+	case formTime:
+		return encodeTime(n)
+	case formEnum:
+		return encodeEnum(n)
+	case formDecimal:
+		return encodeDecimal(n)
+	case formPointer:
+		return c.pointer(n)
+	case formSlice:
+		return c.slice(n)
+	case formArray:
+		return c.array(n)
+	}
+	return c.mapping(n)
+}
+
+// last returns the stretch that is still without an end.
+func (e *encoder) last() *stretch {
+	if n := len(e.stretches); n == 0 || e.stretches[n-1].end != endNone {
+		e.stretches = append(e.stretches, stretch{})
+	}
+	return &e.stretches[len(e.stretches)-1]
+}
+
+func (e *encoder) call(offset uintptr, f encodeFunc) {
+	s := e.last()
+	s.end, s.offset, s.call = endCall, offset, f
+}
+
+// plain adds a plain field of at most so many bytes.
+func (e *encoder) plain(offset uintptr, code plainCode, most int) {
+	s := e.last()
+	s.plain = append(s.plain, plainOp{offset: offset, code: code, size: uint8(most)})
+	s.room += most
+}
+
+// fixed adds an array of bytes, in parts that are plain.
+func (e *encoder) fixed(offset uintptr, size int) {
+	for size > maxPlainFixed {
+		e.plain(offset, plainFixed, maxPlainFixed)
+		offset += maxPlainFixed
+		size -= maxPlainFixed
+	}
+	e.plain(offset, plainFixed, size)
 }
 
 // nested writes a recursive struct, and bounds how deep it goes.

@@ -34,7 +34,7 @@ func KeyOf[K comparable](name string) (*Key[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Key[K]{node: n, ops: keyOps(newEncoder(n)), decode: newDecoder(n.schema, n)}
+	k := &Key[K]{node: n, ops: newKeyEncoder(n), decode: newDecoder(n.schema, n)}
 	switch {
 	case n.form == formString:
 		k.form = keyString
@@ -88,30 +88,15 @@ func (k *Key[K]) Decode(src []byte) (key K, rest []byte, err error) {
 	return key, rest, err
 }
 
-// keyEncoder writes keys: an encoder without calls, and so without errors. It
-// calls nothing that the compiler can't see through, so that a key need not be
-// on the heap.
-type keyEncoder []encodeOp
+// keyEncoder writes keys: an encoder that calls nothing that the compiler can't
+// see through, so that a key need not be on the heap, and that has no errors.
+type keyEncoder []stretch
 
-func keyOps(e *encoder) keyEncoder { return e.ops }
+func newKeyEncoder(n *node) keyEncoder { return newEncoder(n).stretches }
 
 func (k keyEncoder) append(dst []byte, base unsafe.Pointer) []byte {
 	for i := range k {
-		op := &k[i]
-		p := unsafe.Add(base, op.offset)
-		switch op.code {
-		case encodeString:
-			s := *(*string)(p)
-			dst = append(appendLong(dst, int64(len(s))), s...)
-		case encodeInt64:
-			dst = appendLong(dst, *(*int64)(p))
-		case encodeInt32:
-			dst = appendLong(dst, int64(*(*int32)(p)))
-		case encodeBool:
-			dst = append(dst, *(*byte)(p))
-		default:
-			dst = op.appendRare(dst, p)
-		}
+		dst = k[i].append(dst, base)
 	}
 	return dst
 }

@@ -46,7 +46,7 @@ func (c *encodeCompiler) mapping(n *node) encodeFunc {
 	appendKey := func(dst []byte, p unsafe.Pointer) []byte { return appendString(dst, *(*string)(p)) }
 	compare := compareStrings
 	if n.form == formEntries {
-		ops := keyOps(newEncoder(n.key))
+		ops := newKeyEncoder(n.key)
 		appendKey = ops.append
 		compare = mustComparer(n.key.schema)
 	}
