@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -38,6 +39,7 @@ func exitOn(err error) {
 type bench struct {
 	setting setting
 	machine machine
+	lock    *os.File
 }
 
 // figure is one of the things that are measured.
@@ -77,6 +79,7 @@ func run() error {
 	if err := b.prepare(); err != nil {
 		return err
 	}
+	defer b.lock.Close()
 	if !*keep {
 		defer os.RemoveAll(*dir)
 	}
@@ -122,11 +125,28 @@ func (b *bench) prepare() error {
 	if b.setting.Dir, err = filepath.Abs(b.setting.Dir); err != nil {
 		return err
 	}
+	if b.lock, err = lock(b.setting.Dir); err != nil {
+		return err
+	}
 	if b.machine, err = lookAtMachine(b.setting.Dir); err != nil {
 		return err
 	}
 	fmt.Println(b.machine.String())
 	return nil
+}
+
+// lock keeps other runs from a folder for as long as the file is open: they
+// would remove what this one works with.
+func lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another run uses %s (%w); wait for it, or name another folder with -dir", dir, err)
+	}
+	return f, nil
 }
 
 func (b *bench) measure(chosen []figure) ([]Result, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,8 @@ func stallEpochs(s setting) int {
 
 // stallJob measures, for each epoch and shard, the longest time between two
 // records. In the variant "without" there is but one epoch, in which the records
-// between two looks are as many as an epoch's otherwise.
+// between two looks are as many as an epoch's otherwise; in "own" it is the time
+// that the shard itself was at work in between.
 func stallJob(t task) (sample, error) {
 	names, r := userNames(), newRandom(2)
 	keys := r.Perm(allKeys)
@@ -50,7 +52,7 @@ func stallJob(t task) (sample, error) {
 		return nil, err
 	}
 	o := sluice.Options{Store: st, Log: quiet(), Epoch: time.Hour, EpochBytes: epochRecords}
-	w := &watch{}
+	w := &watch{own: t.Variant == "own"}
 	if t.Variant == "without" {
 		o.EpochBytes = 1 << 60
 		w.window = epochRecords
@@ -85,7 +87,8 @@ func stallKey(i int64) int64 {
 
 // watch looks at the times at which the shards take records.
 type watch struct {
-	window int // records between two looks; 0: an epoch's
+	window int  // records between two looks; 0: an epoch's
+	own    bool // it is the processor's time that counts
 	mu     sync.Mutex
 	shards []*watched
 }
@@ -93,6 +96,8 @@ type watch struct {
 // watched is one shard; what it does belongs to that alone.
 type watched struct {
 	window  int
+	own     bool
+	locked  bool // to a thread
 	began   time.Time
 	last    time.Duration
 	longest time.Duration
@@ -104,14 +109,14 @@ type watched struct {
 func (w *watch) shard() *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &watched{window: w.window, began: time.Now()}
+	s := &watched{window: w.window, own: w.own, began: time.Now()}
 	w.shards = append(w.shards, s)
 	return s
 }
 
 // record notes that the shard has taken a record.
 func (s *watched) record(epoch sluice.Instant) {
-	now := time.Since(s.began)
+	now := s.now()
 	gap := now - s.last
 	s.last = now
 	s.count++
@@ -120,6 +125,19 @@ func (s *watched) record(epoch sluice.Instant) {
 		s.count, s.epoch, s.longest = 0, epoch, 0
 	}
 	s.longest = max(s.longest, gap)
+}
+
+// now is the wall's time, or that of the shard's thread, which from the first
+// record on does nothing else.
+func (s *watched) now() time.Duration {
+	if !s.own {
+		return time.Since(s.began)
+	}
+	if !s.locked {
+		runtime.LockOSThread()
+		s.locked = true
+	}
+	return threadCPU()
 }
 
 // gaps are the longest gaps of the epochs of all shards, in order. The first
@@ -140,12 +158,17 @@ func measureStall(b *bench) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, err := b.child("stall", "own")
+	if err != nil {
+		return nil, err
+	}
 	r := Result{
 		Name: "barrier.stall", Value: s["99%"] * 1e3, Unit: "ms",
 		what: fmt.Sprintf("longest time between two records of a shard in an epoch that changes %d of %d entries, 99th percentile of the epochs; floor: the same run with one single epoch", dirtyEntries, allKeys),
 		why:  "with as many busy goroutines as there are here, the scheduler gives each core to one for up to 10 ms at a time: the writing of an epoch takes such turns. The shard itself encodes in slices of a tenth of a millisecond",
 	}.against(floor["99%"] * 1e3).within(10)
 	r.note("median %.2f ms, without epochs %.2f ms; %.0f epochs of all shards", s["median"]*1e3, floor["median"]*1e3, s["epochs"])
+	r.note("time that the shard itself is at work between two records: 99th percentile %.2f ms, median %.2f ms; the rest is waiting for a processor or for records", own["99%"]*1e3, own["median"]*1e3)
 	r.note("the value is %s", b.machine.inUnits(s["99%"]))
 	return []Result{r}, nil
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -10,9 +10,16 @@ import (
 )
 
 // cpu is the time that this process has taken so far, user and system.
-func cpu() time.Duration {
+func cpu() time.Duration { return usage(syscall.RUSAGE_SELF) }
+
+// threadCPU is the time that this thread has taken so far.
+func threadCPU() time.Duration { return usage(rusageThread) }
+
+const rusageThread = 1 // Linux's RUSAGE_THREAD
+
+func usage(who int) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+	if err := syscall.Getrusage(who, &u); err != nil {
 		panic(err) // the arguments are right
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -30,5 +37,5 @@ func peakMemory() (int64, error) {
 			return kB << 10, err
 		}
 	}
-	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
+	return 0, errors.New("/proc/self/status has no VmHWM")
 }

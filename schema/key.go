@@ -2,6 +2,7 @@ package schema
 
 import (
 	"reflect"
+	"slices"
 	"unsafe"
 )
 
@@ -96,7 +97,14 @@ func newKeyEncoder(n *node) keyEncoder { return newEncoder(n).stretches }
 
 func (k keyEncoder) append(dst []byte, base unsafe.Pointer) []byte {
 	for i := range k {
-		dst = k[i].append(dst, base)
+		s := &k[i]
+		if cap(dst)-len(dst) < s.room {
+			dst = slices.Grow(dst, s.room)
+		}
+		dst = dst[:putPlain(dst[:cap(dst)], len(dst), s.plain, base)]
+		if s.end == endString {
+			dst = append(dst, *(*string)(unsafe.Add(base, s.offset))...)
+		}
 	}
 	return dst
 }

@@ -33,16 +33,15 @@ type Options struct {
 	Log   *slog.Logger
 	Store store.Store
 	Job   string
-	JobID string
 	Task  string
 	// Name is the sink's, Sink what delivers, Target where to.
 	Name   string
 	Sink   connector.Sink
 	Target connector.Target
-	// Start is the position at which the sink begins; Record is the id of its
-	// record by the newest manifest, Confirmed the position delivered by that.
-	Start, Confirmed epoch.Position
-	Record           string
+	// Record is the id of the sink's record by the newest manifest, Confirmed the
+	// position delivered by that.
+	Record    string
+	Confirmed epoch.Position
 	// Newer tells, by reading the log anew, whether another owner explains what
 	// can't be explained otherwise: its error is then what stops the delivery.
 	Newer func(ctx context.Context) error

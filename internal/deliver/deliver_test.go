@@ -69,7 +69,7 @@ func newDeliverer(t *testing.T, f *fakeSink, newer func(context.Context) error) 
 	world := env.Real()
 	world.Clock = hasty{world.Clock}
 	return New(Options{
-		Env: world, Log: slog.New(slog.DiscardHandler), Store: store.NewMemory(), Job: "job", JobID: "id", Task: "0.0",
+		Env: world, Log: slog.New(slog.DiscardHandler), Store: store.NewMemory(), Job: "job", Task: "0.0",
 		Name: "out", Sink: f, Target: f, Record: "made", Newer: newer,
 	})
 }

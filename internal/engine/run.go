@@ -80,7 +80,6 @@ type Run struct {
 	running sync.WaitGroup
 	input   *input
 
-	commands chan *command
 	stopping chan struct{}
 	stopOnce sync.Once
 }
@@ -99,7 +98,6 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 		quit:    make(chan struct{}),
 		tables:  make([][]tableHandle, len(g.states)),
 
-		commands: make(chan *command),
 		stopping: make(chan struct{}),
 	}
 	if o.BatchRecords > maxBatchRecords {

@@ -22,14 +22,6 @@ type sequencer struct {
 	offsets map[string]map[string]connector.Offset
 	ended   int // partitions
 	timer   env.Timer
-	goal    *command
-}
-
-// command asks the sequencer for something.
-type command struct {
-	to   map[string]map[string]int64 // read to here first; nil: no further
-	stop bool
-	done chan struct{}
 }
 
 func (r *Run) newSequencer(ctx context.Context) *sequencer {
@@ -61,21 +53,11 @@ func (r *Run) sequence(ctx context.Context) error {
 			}
 		case <-s.timer.C():
 			s.close()
-		case c := <-r.commands:
-			s.goal = c
 		case <-r.stopping:
 			s.close()
 			return nil
 		case <-r.quit:
 			return nil
-		}
-		if s.goal != nil && s.reached(s.goal.to) {
-			s.close()
-			close(s.goal.done)
-			if s.goal.stop {
-				return nil
-			}
-			s.goal = nil
 		}
 	}
 	s.close()
@@ -92,17 +74,6 @@ func (s *sequencer) finished() bool {
 		parts += len(src.parts)
 	}
 	return s.ended == parts
-}
-
-func (s *sequencer) reached(to map[string]map[string]int64) bool {
-	for source, parts := range to {
-		for part, next := range parts {
-			if s.offsets[source][part].Next < next {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // take gives a batch its number, and hands it to the workers. It tells whether
@@ -231,28 +202,6 @@ func (s *sequencer) close() {
 		}
 	}
 	e.finish()
-}
-
-// Finish asks for the epoch to be closed as soon as the partitions have been
-// read to the given offsets, and waits for that. If stop is set, nothing is
-// read after it. It returns false if the run ended before.
-func (r *Run) Finish(ctx context.Context, to map[string]map[string]int64, stop bool) bool {
-	c := &command{to: to, stop: stop, done: make(chan struct{})}
-	select {
-	case r.commands <- c:
-	case <-r.quit:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	select {
-	case <-c.done:
-		return true
-	case <-r.quit:
-		return false
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Stop ends the reading: the epoch that is open is closed where it stands.

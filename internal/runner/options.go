@@ -38,8 +38,6 @@ type Options struct {
 	// Committed, if not nil, is told of each epoch that was committed, and how
 	// far the partitions have been read.
 	Committed func(m epoch.Manifest, lag []engine.PartitionLag)
-	// Control, if not nil, lets a test decide where epochs end.
-	Control chan<- *Running
 }
 
 // Bounds that nobody has had to change yet.

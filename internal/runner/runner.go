@@ -185,9 +185,6 @@ func (r *runner) attempt(ctx context.Context) error {
 	if err := run.Start(ctx); err != nil {
 		return err
 	}
-	if r.o.Control != nil {
-		r.o.Control <- &Running{run, c}
-	}
 	return c.loop(ctx, run)
 }
 
@@ -201,10 +198,4 @@ func offsets(sources map[string]epoch.SourceState) map[string]map[string]connect
 		}
 	}
 	return out
-}
-
-// Running lets a test decide where epochs end.
-type Running struct {
-	run *engine.Run
-	c   *committer
 }

@@ -55,9 +55,9 @@ func (r *runner) startDeliveries(ctx context.Context) error {
 	for _, s := range r.sinks {
 		at := head.Sinks[s.spec.Name]
 		s.deliver = deliver.New(deliver.Options{
-			Env: r.o.Env, Log: r.o.Log, Store: r.o.Store, Job: r.o.Job, JobID: r.job.ID(), Task: epoch.FirstTask,
+			Env: r.o.Env, Log: r.o.Log, Store: r.o.Store, Job: r.o.Job, Task: epoch.FirstTask,
 			Name: s.spec.Name, Sink: s.spec.Sink, Target: s.target,
-			Start: at.Start, Confirmed: at.Confirmed, Record: at.Record, Newer: r.newer,
+			Confirmed: at.Confirmed, Record: at.Record, Newer: r.newer,
 		})
 		for _, o := range owed[s.spec.Name] {
 			s.deliver.Add(o)
