@@ -27,7 +27,7 @@ func TestCopier(t *testing.T) {
 		if !reflect.DeepEqual(c, v) {
 			t.Fatalf("copied as %+v", c)
 		}
-		if p, q := shared(reflect.ValueOf(v), reflect.ValueOf(c), map[uintptr]bool{}); p {
+		if p, q := shared(reflect.ValueOf(v), reflect.ValueOf(c)); p {
 			t.Fatalf("%s is shared", q)
 		}
 		if string(must(wides.Append(nil, &v))) != string(before) {
@@ -37,7 +37,7 @@ func TestCopier(t *testing.T) {
 }
 
 // shared tells whether two values point to the same memory anywhere, and where.
-func shared(a, b reflect.Value, seen map[uintptr]bool) (bool, string) {
+func shared(a, b reflect.Value) (bool, string) {
 	switch a.Kind() {
 	case reflect.Pointer:
 		if a.IsNil() || a.Type() == reflect.TypeFor[*time.Location]() {
@@ -46,7 +46,7 @@ func shared(a, b reflect.Value, seen map[uintptr]bool) (bool, string) {
 		if a.Pointer() == b.Pointer() && a.Type().Elem().Size() > 0 {
 			return true, a.Type().String()
 		}
-		return shared(a.Elem(), b.Elem(), seen)
+		return shared(a.Elem(), b.Elem())
 	case reflect.Slice:
 		if a.Cap() > 0 && a.Type().Elem().Size() > 0 && a.Pointer() == b.Pointer() {
 			return true, a.Type().String()
@@ -54,7 +54,7 @@ func shared(a, b reflect.Value, seen map[uintptr]bool) (bool, string) {
 		fallthrough
 	case reflect.Array:
 		for i := range a.Len() {
-			if yes, at := shared(a.Index(i), b.Index(i), seen); yes {
+			if yes, at := shared(a.Index(i), b.Index(i)); yes {
 				return yes, at
 			}
 		}
@@ -63,13 +63,13 @@ func shared(a, b reflect.Value, seen map[uintptr]bool) (bool, string) {
 			return true, a.Type().String()
 		}
 		for iter := a.MapRange(); iter.Next(); {
-			if yes, at := shared(iter.Value(), b.MapIndex(iter.Key()), seen); yes {
+			if yes, at := shared(iter.Value(), b.MapIndex(iter.Key())); yes {
 				return yes, at
 			}
 		}
 	case reflect.Struct:
 		for i := range a.NumField() {
-			if yes, at := shared(a.Field(i), b.Field(i), seen); yes {
+			if yes, at := shared(a.Field(i), b.Field(i)); yes {
 				return yes, a.Type().Field(i).Name + ": " + at
 			}
 		}

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/binary"
-	"slices"
 	"time"
 	"unsafe"
 )
@@ -12,143 +11,98 @@ type encodeFunc func(dst []byte, p unsafe.Pointer, depth int) ([]byte, error)
 
 // encoder is a compiled type: structs are flattened, so that a value of plain
 // fields is written by one loop over them.
-type encoder struct{ stretches []stretch }
+type encoder struct{ ops []encodeOp }
 
-// stretch is some plain fields, and behind them one thing that takes any number
-// of bytes: room is made once for all that has a bound.
-type stretch struct {
-	plain  []plainOp
-	room   int // the most bytes that plain takes
-	end    stretchEnd
-	offset uintptr    // of what stands at the end
-	call   encodeFunc // of endCall
-}
-
-type stretchEnd uint8
-
-const (
-	endNone   stretchEnd = iota
-	endString            // or bytes, which are laid out alike; the length is plain
-	endCall
-)
-
-type plainOp struct {
+type encodeOp struct {
 	offset uintptr
-	code   plainCode
-	size   uint8 // of plainFixed
+	call   encodeFunc // of encodeCall
+	size   int32      // of encodeFixed
+	code   encodeCode
 }
 
-type plainCode uint8
+type encodeCode uint8
 
 const (
-	plainInt8 plainCode = iota
-	plainInt16
-	plainInt32
-	plainInt64
-	plainUint8
-	plainUint16
-	plainUint32
-	plainUint64
-	plainUint // the machine's own size, where that isn't 64 bits
-	plainBool
-	plainFloat32
-	plainFloat64
-	plainFixed  // up to maxPlainFixed bytes
-	plainLength // of a string or bytes
+	encodeBool encodeCode = iota
+	encodeInt8
+	encodeInt16
+	encodeInt32
+	encodeInt64
+	encodeUint8
+	encodeUint16
+	encodeUint32
+	encodeUint64
+	encodeUint // the machine's own size, where that isn't 64 bits
+	encodeFloat32
+	encodeFloat64
+	encodeString // and bytes, which are laid out alike
+	encodeFixed
+	encodeCall
 )
-
-// maxPlainFixed is how many bytes one operation copies; its size fits a byte.
-const maxPlainFixed = 128
 
 // run appends the encoding of what base points to.
 func (e *encoder) run(dst []byte, base unsafe.Pointer, depth int) ([]byte, error) {
-	for i := range e.stretches {
-		s := &e.stretches[i]
-		if cap(dst)-len(dst) < s.room {
-			dst = slices.Grow(dst, s.room)
-		}
-		n := putPlain(dst[:cap(dst)], len(dst), s.plain, base)
-		switch s.end {
-		case endString:
-			text := *(*string)(unsafe.Add(base, s.offset))
-			dst = append(dst[:n], text...)
-		case endCall:
+	for i := range e.ops {
+		op := &e.ops[i]
+		p := unsafe.Add(base, op.offset)
+		var u uint64
+		switch op.code {
+		case encodeInt64:
+			v := *(*int64)(p)
+			u = uint64(v)<<1 ^ uint64(v>>63)
+		case encodeString:
+			s := *(*string)(p)
+			dst = append(binary.AppendUvarint(dst, uint64(len(s))<<1), s...)
+			continue
+		case encodeBool:
+			dst = append(dst, *(*byte)(p))
+			continue
+		case encodeCall:
 			var err error
-			if dst, err = s.call(dst[:n], unsafe.Add(base, s.offset), depth); err != nil {
+			if dst, err = op.call(dst, p, depth); err != nil {
 				return dst, err
 			}
+			continue
 		default:
-			dst = dst[:n]
+			dst = op.appendRare(dst, p)
+			continue
 		}
+		for u >= 0x80 {
+			dst = append(dst, byte(u)|0x80)
+			u >>= 7
+		}
+		dst = append(dst, byte(u))
 	}
 	return dst, nil
 }
 
-// putPlain writes plain fields at b[n:], where there is room, and returns where
-// to go on. It calls nothing on the way of the common ones, so that all it works
-// on stays in registers; and it asks for these one by one, which the processor
-// foresees better than a jump by table.
-func putPlain(b []byte, n int, ops []plainOp, base unsafe.Pointer) int {
-	for i := range ops {
-		op := &ops[i]
-		p := unsafe.Add(base, op.offset)
-		var v int64
-		if op.code == plainInt64 {
-			v = *(*int64)(p)
-		} else if op.code == plainLength {
-			v = int64(len(*(*string)(p)))
-		} else if op.code == plainBool {
-			b[n] = *(*byte)(p)
-			n++
-			continue
-		} else if op.code == plainInt32 {
-			v = int64(*(*int32)(p))
-		} else {
-			n = op.put(b, n, p)
-			continue
-		}
-		u := uint64(v)<<1 ^ uint64(v>>63)
-		for u >= 0x80 {
-			b[n] = byte(u) | 0x80
-			u >>= 7
-			n++
-		}
-		b[n] = byte(u)
-		n++
-	}
-	return n
-}
-
-// put writes one of the other plain fields.
-func (op *plainOp) put(b []byte, n int, p unsafe.Pointer) int {
-	var v int64
+// appendRare appends what run leaves out to stay small.
+func (op *encodeOp) appendRare(dst []byte, p unsafe.Pointer) []byte {
 	switch op.code {
-	case plainInt8:
-		v = int64(*(*int8)(p))
-	case plainInt16:
-		v = int64(*(*int16)(p))
-	case plainUint8:
-		v = int64(*(*uint8)(p))
-	case plainUint16:
-		v = int64(*(*uint16)(p))
-	case plainUint32:
-		v = int64(*(*uint32)(p))
-	case plainUint64:
-		binary.BigEndian.PutUint64(b[n:], *(*uint64)(p))
-		return n + 8
-	case plainUint:
-		binary.BigEndian.PutUint64(b[n:], uint64(*(*uint)(p)))
-		return n + 8
-	case plainFloat32:
-		binary.LittleEndian.PutUint32(b[n:], canonical32(*(*float32)(p)))
-		return n + 4
-	case plainFloat64:
-		binary.LittleEndian.PutUint64(b[n:], canonical64(*(*float64)(p)))
-		return n + 8
-	case plainFixed:
-		return n + copy(b[n:], unsafe.Slice((*byte)(p), op.size))
+	case encodeInt32:
+		return appendLong(dst, int64(*(*int32)(p)))
+	case encodeFloat64:
+		return appendFloat64(dst, *(*float64)(p))
+	case encodeInt8:
+		return appendLong(dst, int64(*(*int8)(p)))
+	case encodeInt16:
+		return appendLong(dst, int64(*(*int16)(p)))
+	case encodeUint8:
+		return appendLong(dst, int64(*(*uint8)(p)))
+	case encodeUint16:
+		return appendLong(dst, int64(*(*uint16)(p)))
+	case encodeUint32:
+		return appendLong(dst, int64(*(*uint32)(p)))
+	case encodeUint64:
+		return appendUint64(dst, *(*uint64)(p))
+	case encodeUint:
+		return appendUint64(dst, uint64(*(*uint)(p)))
+	case encodeFloat32:
+		return appendFloat32(dst, *(*float32)(p))
+	case encodeFixed:
+		return append(dst, unsafe.Slice((*byte)(p), int(op.size))...)
 	}
-	return n + binary.PutVarint(b[n:], v)
+	return dst
 }
 
 func appendUint64(dst []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(dst, v) }
@@ -214,89 +168,51 @@ func (c *encodeCompiler) record(n *node) *encoder {
 
 // flatten adds what writes a value of n at an offset.
 func (c *encodeCompiler) flatten(e *encoder, n *node, offset uintptr) {
+	op := encodeOp{code: encodeCall, offset: offset}
 	switch n.form {
 	case formStruct:
-		if n.recursive {
-			e.call(offset, c.nested(n))
+		if !n.recursive {
+			for _, f := range n.fields {
+				c.flatten(e, f.node, offset+f.offset)
+			}
 			return
 		}
-		for _, f := range n.fields {
-			c.flatten(e, f.node, offset+f.offset)
-		}
+		op.call = c.nested(n)
 	case formBool:
-		e.plain(offset, plainBool, 1)
+		op.code = encodeBool
 	case formInt:
-		e.plain(offset, plainInt8+plainCode(widthIndex(n.bits)), binary.MaxVarintLen64)
+		op.code = encodeInt8 + encodeCode(widthIndex(n.bits))
 	case formUint:
-		e.plain(offset, plainUint8+plainCode(widthIndex(n.bits)), binary.MaxVarintLen64)
+		op.code = encodeUint8 + encodeCode(widthIndex(n.bits))
 	case formUint64:
-		code := plainUint64
+		op.code = encodeUint64
 		if n.bits != 64 {
-			code = plainUint
+			op.code = encodeUint
 		}
-		e.plain(offset, code, 8)
 	case formFloat32:
-		e.plain(offset, plainFloat32, 4)
+		op.code = encodeFloat32
 	case formFloat64:
-		e.plain(offset, plainFloat64, 8)
-	case formFixed:
-		e.fixed(offset, n.schema.size)
+		op.code = encodeFloat64
 	case formString, formBytes:
-		e.plain(offset, plainLength, binary.MaxVarintLen64)
-		s := e.last()
-		s.end, s.offset = endString, offset
-	default:
-		e.call(offset, c.composite(n))
-	}
-}
-
-// composite returns what writes a value that isn't plain.
-func (c *encodeCompiler) composite(n *node) encodeFunc {
-	switch n.form {
+		op.code = encodeString
+	case formFixed:
+		op.code, op.size = encodeFixed, int32(n.schema.size)
 	case formTime:
-		return encodeTime(n)
+		op.call = encodeTime(n)
 	case formEnum:
-		return encodeEnum(n)
+		op.call = encodeEnum(n)
 	case formDecimal:
-		return encodeDecimal(n)
+		op.call = encodeDecimal(n)
 	case formPointer:
-		return c.pointer(n)
+		op.call = c.pointer(n)
 	case formSlice:
-		return c.slice(n)
+		op.call = c.slice(n)
 	case formArray:
-		return c.array(n)
+		op.call = c.array(n)
+	case formMap, formEntries:
+		op.call = c.mapping(n)
 	}
-	return c.mapping(n)
-}
-
-// last returns the stretch that is still without an end.
-func (e *encoder) last() *stretch {
-	if n := len(e.stretches); n == 0 || e.stretches[n-1].end != endNone {
-		e.stretches = append(e.stretches, stretch{})
-	}
-	return &e.stretches[len(e.stretches)-1]
-}
-
-func (e *encoder) call(offset uintptr, f encodeFunc) {
-	s := e.last()
-	s.end, s.offset, s.call = endCall, offset, f
-}
-
-// plain adds a plain field of at most so many bytes.
-func (e *encoder) plain(offset uintptr, code plainCode, most int) {
-	s := e.last()
-	s.plain = append(s.plain, plainOp{offset: offset, code: code, size: uint8(most)})
-	s.room += most
-}
-
-// fixed adds an array of bytes, in parts that are plain.
-func (e *encoder) fixed(offset uintptr, size int) {
-	for size > maxPlainFixed {
-		e.plain(offset, plainFixed, maxPlainFixed)
-		offset += maxPlainFixed
-		size -= maxPlainFixed
-	}
-	e.plain(offset, plainFixed, size)
+	e.ops = append(e.ops, op)
 }
 
 // nested writes a recursive struct, and bounds how deep it goes.

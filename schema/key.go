@@ -2,7 +2,6 @@ package schema
 
 import (
 	"reflect"
-	"slices"
 	"unsafe"
 )
 
@@ -89,21 +88,26 @@ func (k *Key[K]) Decode(src []byte) (key K, rest []byte, err error) {
 	return key, rest, err
 }
 
-// keyEncoder writes keys: an encoder that calls nothing that the compiler can't
-// see through, so that a key need not be on the heap, and that has no errors.
-type keyEncoder []stretch
+// keyEncoder writes keys: an encoder without calls, and so without errors. It
+// calls nothing that the compiler can't see through, so that a key need not be
+// on the heap.
+type keyEncoder []encodeOp
 
-func newKeyEncoder(n *node) keyEncoder { return newEncoder(n).stretches }
+func newKeyEncoder(n *node) keyEncoder { return newEncoder(n).ops }
 
 func (k keyEncoder) append(dst []byte, base unsafe.Pointer) []byte {
 	for i := range k {
-		s := &k[i]
-		if cap(dst)-len(dst) < s.room {
-			dst = slices.Grow(dst, s.room)
-		}
-		dst = dst[:putPlain(dst[:cap(dst)], len(dst), s.plain, base)]
-		if s.end == endString {
-			dst = append(dst, *(*string)(unsafe.Add(base, s.offset))...)
+		op := &k[i]
+		p := unsafe.Add(base, op.offset)
+		switch op.code {
+		case encodeInt64:
+			dst = appendLong(dst, *(*int64)(p))
+		case encodeString:
+			dst = appendString(dst, *(*string)(p))
+		case encodeBool:
+			dst = append(dst, *(*byte)(p))
+		default:
+			dst = op.appendRare(dst, p)
 		}
 	}
 	return dst
