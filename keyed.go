@@ -37,7 +37,11 @@ func (k *Keyed[K, T]) FoldKeep[S any](state State[K, S], fold func(*S, T) bool) 
 }
 
 func (k *Keyed[K, T]) table[S any](state State[K, S], operation, function string) *Table[K, S] {
-	return &Table[K, S]{job: k.job, name: state.d.name, spec: addState(k.job, k.stage(), state, owner{state.d.name, operation, function, k.from})}
+	spec := addState(k.job, k.stage(), state, owner{state.d.name, operation, function, k.from})
+	if spec == nil && !k.bad { // one fault is enough
+		k.keyed.Node.Consume(func(*engine.Instance) func(*T) { return func(*T) {} })
+	}
+	return &Table[K, S]{job: k.job, name: state.d.name, spec: spec}
 }
 
 // stage is where the keyed records are; nil if that was refused.
