@@ -163,7 +163,10 @@ func TestAHangingSinkLeavesDeliveriesPending(t *testing.T) {
 	if err := hanging.ReplaceSink("out", stubborn{hanging.Sinks()[0].Sink, make(chan struct{})}); err != nil {
 		t.Fatal(err)
 	}
-	err := hanging.Run(t.Context(), o)
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Committed = func(sluice.Committed) { cancel() }
+	err := hanging.Run(ctx, o)
+	o.Committed = nil
 	pending, ok := err.(*sluice.PendingError)
 	if !ok || pending.Pending["out"] != 1 || pending.ExitCode() != 10 {
 		t.Fatalf("the run's error is %v, want one delivery to out pending", err)

@@ -13,6 +13,11 @@ type (
 	// RecordError says that a record can't be processed: Source, Partition and
 	// Offset, the Operator that failed, the record's Key there, and the Cause.
 	RecordError = engine.RecordError
+	// SourceError says that a source can't be read on: Source, Partition, Cause.
+	SourceError = engine.SourceError
+	// InputError is what a run returns for either, with the job, and the epoch
+	// that was dropped.
+	InputError = runner.InputError
 	// StateError says that an entry of a state can't be encoded or decoded, or
 	// its change passed on: State, Key and Cause.
 	StateError = engine.StateError

@@ -30,7 +30,7 @@ func Main(job *Job) {
 func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
 	return job.Run(ctx, Options{
 		Store: s.Store, Epoch: s.Epoch, Shards: s.Shards, Workers: s.Workers,
-		Grace: s.Grace, Drop: s.Drop, Log: s.Log,
+		Grace: s.Grace, Drop: s.Drop, Gap: s.Gap, Replace: s.Replace, Log: s.Log,
 		Committed: func(c Committed) {
 			told := cli.Committed{Epoch: c.Epoch, Position: c.Position, Records: c.Records, DeadLetters: c.DeadLetters}
 			for _, p := range c.Partitions {

@@ -38,6 +38,12 @@ type Options struct {
 	// Drop names the states, and fields of states (as "state.Field"), whose
 	// stored data this build may drop.
 	Drop []string
+	// Gap names sinks that this build has again after builds that lacked them, and
+	// that may go on without what they did not get meanwhile.
+	Gap []string
+	// Replace runs this build although the job has been taken over by another
+	// build since it ran last.
+	Replace bool
 	// Log gets what the job has to say. Defaults to slog.Default.
 	Log *slog.Logger
 	// Env is the world. Defaults to [env.Real].
@@ -83,10 +89,10 @@ func (e *PendingError) Error() string {
 func (e *PendingError) ExitCode() int { return 10 }
 
 // Run runs the job until its input has ended, or ctx has. In either case the
-// open epoch is closed, committed and delivered, and the error is nil, or a
-// *[PendingError] if the deliveries took longer than the grace. Any other error
-// says what stopped the job; what was committed stays, and a run that follows
-// goes on from there.
+// open epoch is closed, committed and delivered, and the error is nil. Once ctx
+// has ended, deliveries have Options.Grace; what is pending then is told by a
+// *[PendingError]. Any other error says what stopped the job; what was committed
+// stays, and a run that follows goes on from there.
 func (job *Job) Run(ctx context.Context, o Options) error {
 	if err := job.Check(); err != nil {
 		return err
@@ -182,7 +188,7 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 		Workers: orInt(o.Workers, runtime.GOMAXPROCS(0)), Shards: orInt(o.Shards, runtime.GOMAXPROCS(0)),
 		EpochEvery: orDuration(o.Epoch, time.Second), EpochBytes: int64(orInt(int(o.EpochBytes), 256<<20)),
 		BatchRecords: orInt(o.BatchRecords, 2048), BatchBytes: orInt(o.BatchBytes, 1<<20),
-		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop,
+		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, Gap: o.Gap, Replace: o.Replace,
 		Committed: committedFunc(o.Committed),
 	}, nil
 }

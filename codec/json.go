@@ -37,7 +37,8 @@ func Strict() JSONOption { return func(s *jsonSettings) { s.strict = true } }
 // so is text that is not UTF-8 or follows the value. Names that T doesn't have
 // are ignored unless [Strict] is given. A text may have 256 MiB and be nested
 // 10,000 deep. Maps are encoded in the order of their keys. Times are RFC 3339
-// and decoded to UTC; durations are as Go writes them: "1h30m".
+// and decoded to UTC; durations are as Go writes them: "1h30m". A null in a struct
+// is the field's zero; one in place of the whole struct is an error.
 func JSON[T any](opts ...JSONOption) Codec[T] {
 	var s jsonSettings
 	for _, o := range opts {
@@ -45,6 +46,9 @@ func JSON[T any](opts ...JSONOption) Codec[T] {
 	}
 	return jsonCodec[T]{s}
 }
+
+// maxNull bounds what may be a null with space around it.
+const maxNull = 64
 
 type jsonCodec[T any] struct{ jsonSettings }
 
@@ -63,7 +67,11 @@ func (c jsonCodec[T]) NewDecoder() func(src []byte, v *T) error {
 	if c.strict {
 		opts = append(opts, json.RejectUnknownMembers(true))
 	}
+	isStruct := reflect.TypeFor[T]().Kind() == reflect.Struct
 	return func(src []byte, v *T) error {
+		if isStruct && len(src) < maxNull && string(bytes.TrimSpace(src)) == "null" {
+			return &connector.DecodeError{At: 0, Cause: errors.New("null is no record")}
+		}
 		if len(src) > maxJSON {
 			return &connector.DecodeError{At: -1, Cause: fmt.Errorf("JSON text of %d bytes, at most %d are read", len(src), maxJSON)}
 		}

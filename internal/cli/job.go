@@ -30,7 +30,8 @@ type Settings struct {
 	Store           store.Store
 	Epoch, Grace    time.Duration
 	Shards, Workers int
-	Drop            []string
+	Drop, Gap       []string
+	Replace         bool
 	Log             *slog.Logger
 	// Committed is told of each epoch that was committed.
 	Committed func(Committed)

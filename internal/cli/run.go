@@ -49,6 +49,8 @@ the machine. GOGC, --gc-percent and GOMEMLIMIT overrule that.`,
 	f.IntVar(&s.Workers, "workers", runtime.GOMAXPROCS(0), "the `number` of goroutines that decode")
 	f.DurationVar(&s.Grace, "grace", 20*time.Second, "the `time` that deliveries may take once the job is to stop")
 	f.StringArrayVar(&s.Drop, "drop", nil, "drop the data of a `state`, or of a field as STATE.FIELD; may be repeated (default none)")
+	f.StringArrayVar(&s.Gap, "gap", nil, "let a `sink` that is back go on without what it did not get meanwhile; may be repeated (default none)")
+	f.BoolVar(&s.Replace, "replace", false, "run this build although another one has replaced it (default false)")
 	f.StringVar(&r.level, "log-level", "info", "what is logged, from this `level` on: debug, info, warn or error")
 	f.BoolVar(&r.json, "json", false, "write each event as a JSON object to standard output (default false)")
 	f.IntVar(&r.gcPercent, "gc-percent", defaultGCPercent, "the garbage collector's target, a `number` as GOGC has it")
@@ -102,7 +104,7 @@ func untilSignal(ctx context.Context, stopping func(), run func(ctx context.Cont
 		return "end of input", nil
 	}
 	<-told
-	if errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil // it was still starting, and has begun nothing
 	}
 	return "signal", err

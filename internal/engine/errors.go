@@ -31,6 +31,25 @@ func (e *RecordError) Error() string {
 // Unwrap returns the cause.
 func (e *RecordError) Unwrap() error { return e.Cause }
 
+// SourceError says that a source can't be read on.
+type SourceError struct {
+	// Source is the source's name, Partition the partition's, if it is one's.
+	Source, Partition string
+	// Cause is what went wrong.
+	Cause error
+}
+
+// Error implements error.
+func (e *SourceError) Error() string {
+	if e.Partition == "" {
+		return fmt.Sprintf("source %s: %v", e.Source, e.Cause)
+	}
+	return fmt.Sprintf("source %s, partition %s: %v", e.Source, e.Partition, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *SourceError) Unwrap() error { return e.Cause }
+
 // StateError says that an entry of a state can't be encoded, decoded, or passed
 // on as a change or a row.
 type StateError struct {

@@ -58,7 +58,7 @@ func openInput(ctx context.Context, r *Run) (*input, error) {
 		reader, err := spec.open(ctx, connector.Opening{Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, Name: spec.name})
 		if err != nil {
 			in.close()
-			return nil, fmt.Errorf("source %s: %w", spec.name, err)
+			return nil, &SourceError{Source: spec.name, Cause: err}
 		}
 		s := &openSource{number: i, spec: spec, reader: reader, parts: map[string]*openPartition{}, bounded: reader.Bounded()}
 		in.sources = append(in.sources, s)
@@ -74,12 +74,12 @@ func openInput(ctx context.Context, r *Run) (*input, error) {
 func (in *input) discover(ctx context.Context, s *openSource) ([]*openPartition, error) {
 	names, err := s.reader.Partitions(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("source %s: %w", s.spec.name, err)
+		return nil, &SourceError{Source: s.spec.name, Cause: err}
 	}
 	known := in.run.o.Offsets[s.spec.name]
 	for name := range known {
 		if !slices.Contains(names, name) && s.parts[name] == nil {
-			return nil, fmt.Errorf("source %s: partition %s, of which %d is to be read next, is not there any more; bring it back, or begin anew from the partitions that are there", s.spec.name, name, known[name].Next)
+			return nil, &SourceError{s.spec.name, name, fmt.Errorf("offset %d is to be read next, and the partition is not there any more: bring it back", known[name].Next)}
 		}
 	}
 	var found []*openPartition
@@ -89,7 +89,7 @@ func (in *input) discover(ctx context.Context, s *openSource) ([]*openPartition,
 		}
 		p := &openPartition{source: s, name: name, from: known[name]}
 		if p.part, err = s.reader.Partition(ctx, name, p.from); err != nil {
-			return nil, fmt.Errorf("source %s, partition %s: %w", s.spec.name, name, err)
+			return nil, &SourceError{s.spec.name, name, err}
 		}
 		p.read.Store(p.from.Next)
 		s.mu.Lock()
@@ -146,7 +146,7 @@ func (in *input) read(p *openPartition) {
 			in.arrive(arrival{part: p, ended: true})
 			return
 		case err != nil:
-			in.arrive(arrival{err: fmt.Errorf("source %s, partition %s: %w", p.source.spec.name, p.name, err)})
+			in.arrive(arrival{err: &SourceError{p.source.spec.name, p.name, err}})
 			return
 		}
 		if !in.arrive(arrival{part: p, batch: b, bytes: valueBytes(b)}) {

@@ -55,7 +55,7 @@ type VoidError struct {
 // Error implements error.
 func (e *VoidError) Error() string {
 	if e.Floor == AllEpochs {
-		return fmt.Sprintf("%s: fenced: this log has ended and was cleaned away. `sluice branch list %s` shows which are there.", e.At, e.Job)
+		return fmt.Sprintf("%s: fenced: this log has ended and was cleaned away; another branch goes on in its place.", e.At)
 	}
 	return fmt.Sprintf("%s: fenced: others have passed this epoch, and those before %d were cleaned away. Nothing of this process's counts from here on; start it again.", e.At, e.Floor)
 }
@@ -78,8 +78,8 @@ func (e *SealedError) Error() string {
 	if e.Next != "" {
 		return fmt.Sprintf("%s: sealed by %s: this branch has ended, branch %s is live in its place.", e.At, orUnknown(e.By), e.Next)
 	}
-	return fmt.Sprintf("%s: sealed by %s: this branch has ended. `sluice branch list %s` shows which one is live; if none has followed, `job resume` goes on from here.",
-		e.At, orUnknown(e.By), e.Job)
+	return fmt.Sprintf("%s: sealed by %s: this branch has ended, and another goes on in its place.",
+		e.At, orUnknown(e.By))
 }
 
 // ExitCode is the exit code of the command line.
@@ -94,7 +94,7 @@ type SupersededError struct {
 
 // Error implements error.
 func (e *SupersededError) Error() string {
-	return fmt.Sprintf("%s: superseded: this build (%s) was replaced; the job runs %s. `job rollback` goes back to it, `job run --replace` runs it in place.",
+	return fmt.Sprintf("%s: superseded: this build (%s) was replaced; the job runs %s. `run --replace` runs this build all the same, from where the job stands.",
 		e.At, e.Build, e.Now)
 }
 
@@ -112,7 +112,7 @@ type DamagedError struct {
 
 // Error implements error.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%s: %s is damaged: expected %s, found %s. Nothing was changed. `sluice fsck %s` lists what else is damaged; `job run --from SAVEPOINT` starts from an older point.",
+	return fmt.Sprintf("%s: %s is damaged: expected %s, found %s. Nothing was changed. Restore it from a copy of the store; `sluice log %s` lists the epochs.",
 		e.At, e.Object, e.Expected, e.Found, e.Job)
 }
 
@@ -139,7 +139,7 @@ type NoLogError struct {
 
 // Error implements error.
 func (e *NoLogError) Error() string {
-	return fmt.Sprintf("%s: branch %s has no epochs for task %s. `sluice branch list %s` shows the branches that have.", e.Job, e.Branch, e.Task, e.Job)
+	return fmt.Sprintf("%s: branch %s has no epochs for task %s. Look at the branch's name, and at the store.", e.Job, e.Branch, e.Task)
 }
 
 // String tells a person which process it is.

@@ -100,7 +100,7 @@ func (j *Job) headFrom(ctx context.Context, branch, task string, hint Epoch) (He
 		}
 		return found, look
 	}
-	return Head{}, fmt.Errorf("%s: the floor rose %d times while the head was looked for; is `sluice gc` running in a loop?", at, maxLooks)
+	return Head{}, fmt.Errorf("%s: the floor rose %d times while the head was looked for: something cleans this log up in a loop", at, maxLooks)
 }
 
 // missingError says that there is no manifest of an epoch.

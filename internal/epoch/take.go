@@ -108,11 +108,42 @@ func (o *Owner) tryTake(ctx context.Context, me Identity) (TakeStep, error) {
 	if err := o.mayTake(ctx, head, live, me); err != nil {
 		return 0, err
 	}
+	if step, err := o.lookBeyond(ctx, head); err != nil || step == StartOver {
+		return step, err
+	}
 	o.live = nil
 	if haveLive && live.Branch == o.branch {
 		o.live = &live.N
 	}
 	return o.putOpening(ctx, head, me.Build)
+}
+
+// beyond bounds how far behind the head manifests are looked for.
+const beyond = 1 << 20
+
+// lookBeyond makes sure that nothing stands behind the head: a manifest that was
+// lost in the middle of a log must not pass for its end, and its name must not
+// be taken.
+func (o *Owner) lookBeyond(ctx context.Context, head Head) (TakeStep, error) {
+	next := head.Manifest.Epoch + 1
+	exists := func(e Epoch) (bool, error) {
+		return o.job.store.Exists(ctx, o.job.Object(ManifestPath(o.branch, o.task, e)))
+	}
+	for step := Epoch(1); step <= beyond; step *= 2 {
+		later, err := exists(next + step)
+		if err != nil {
+			return 0, err
+		}
+		if !later {
+			continue
+		}
+		if there, err := exists(next); err != nil || there {
+			return StartOver, err // its owner has committed meanwhile
+		}
+		return 0, o.job.damaged(At{o.job.name, o.branch, o.task, next}, ManifestPath(o.branch, o.task, next),
+			fmt.Sprintf("a manifest, since that of epoch %d is there", next+step), "none")
+	}
+	return PutOpen, nil
 }
 
 // isFirst tells whether this is the log that a job begins with.

@@ -64,7 +64,7 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 		select {
 		case pending, ok := <-queue:
 			if !ok {
-				return c.finish(hard, run)
+				return c.finish(ctx, run)
 			}
 			w := <-pending
 			if w.err != nil {
@@ -204,9 +204,11 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 	if err := run.Close(); err != nil {
 		return err
 	}
-	waiting, cancel := context.WithCancel(ctx)
+	hard := context.WithoutCancel(ctx)
+	waiting, cancel := context.WithCancel(hard)
 	defer cancel()
 	timer := c.r.o.Env.Clock.NewTimer(c.r.o.Grace)
+	timer.Stop()
 	defer timer.Stop()
 	delivered := make(chan struct{})
 	go func() {
@@ -217,17 +219,21 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 			}
 		}
 	}()
-	select {
-	case <-delivered:
-	case <-timer.C():
-		cancel()
-		<-delivered
-	case err := <-c.r.failed:
-		cancel()
-		<-delivered
-		return err
+	for stop := ctx.Done(); ; {
+		select {
+		case <-delivered:
+			return c.note(hard)
+		case <-stop:
+			stop = nil
+			timer.Reset(c.r.o.Grace)
+		case <-timer.C():
+			cancel()
+		case err := <-c.r.failed:
+			cancel()
+			<-delivered
+			return err
+		}
 	}
-	return c.note(ctx)
 }
 
 // admit is called before an epoch is opened: it waits while a restore would have

@@ -76,9 +76,6 @@ func (g *merging) merge(name string, form state.Form, inputs []epoch.Segment, ol
 // merged puts a merge's output in the place of its inputs; the next manifest
 // refers to it.
 func (c *committer) merged(m merged) error {
-	if m.err != nil {
-		return m.err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	running := c.merging.running[m.state]
@@ -86,6 +83,9 @@ func (c *committer) merged(m merged) error {
 		running.beside = nil
 	} else {
 		running.main = nil
+	}
+	if m.err != nil {
+		return m.err
 	}
 	segments := c.segments[m.state]
 	at := indexOf(segments, m.inputs)

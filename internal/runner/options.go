@@ -35,6 +35,11 @@ type Options struct {
 	Grace time.Duration
 	// Drop names what may be dropped: a state, or a field of one.
 	Drop []string
+	// Gap names sinks that may go on after an absence, without what they did not
+	// get in it.
+	Gap []string
+	// Replace runs this build although it was replaced by another.
+	Replace bool
 	// Committed, if not nil, is told of each epoch that was committed, and how
 	// far the partitions have been read.
 	Committed func(m epoch.Manifest, lag []engine.PartitionLag)

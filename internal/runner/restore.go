@@ -15,9 +15,8 @@ import (
 
 // stored is the state that a head holds, against what this build expects.
 type stored struct {
-	forms   map[string]state.Form // as they were written
-	changed []string              // states whose schemas differ, and can be resolved
-	dropped []string              // states that this build lacks, by consent
+	changed []string // states whose schemas differ, and can be resolved
+	dropped []string // states that this build lacks, by consent
 }
 
 // check holds the live branch's head against this build, before anything of it
@@ -61,7 +60,7 @@ func (e *RefusedError) ExitCode() int { return 13 }
 // compare finds every difference between what a manifest holds and what this
 // build expects.
 func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
-	s := &stored{forms: map[string]state.Form{}}
+	s := &stored{}
 	var reasons, drops []string
 	for _, spec := range r.o.Graph.States() {
 		entry, ok := m.State[spec.Name]
@@ -72,7 +71,6 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 		if err != nil {
 			return nil, err
 		}
-		s.forms[spec.Name] = form
 		refused, dropping := differences(spec, form)
 		reasons, drops = append(reasons, refused...), append(drops, dropping...)
 		if !sameForm(form, spec.Form) {
@@ -92,7 +90,10 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 		}
 	}
 	for name, sk := range m.Sinks {
-		if sk.Record != "" && sk.Confirmed < m.Position && !r.hasSink(name) {
+		switch present := r.hasSink(name); {
+		case present && sk.Dropped != "" && !slices.Contains(r.o.Gap, name):
+			reasons = append(reasons, fmt.Sprintf("sink %s: back after an absence, in which it did not get positions %d to %d; allow that with --gap %s, or give it a new name and target", name, sk.Confirmed+1, m.Position, name))
+		case !present && sk.Dropped == "" && sk.Record != "" && sk.Confirmed < m.Position:
 			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
 		}
 	}
@@ -188,7 +189,10 @@ func (r *runner) load(ctx context.Context, run *engine.Run, m epoch.Manifest) er
 		if !ok {
 			continue
 		}
-		form := r.stored.forms[spec.Name]
+		form, err := state.FormOf(spec.Name, entry)
+		if err != nil {
+			return err
+		}
 		var rows int64
 		for _, s := range entry.Segments {
 			rows += s.Rows
@@ -218,6 +222,7 @@ func (r *runner) adopt(ctx context.Context, run *engine.Run) error {
 	for _, name := range r.stored.dropped {
 		delete(next.State, name)
 	}
+	r.adoptSinks(next)
 	for i, spec := range r.o.Graph.States() {
 		if !slices.Contains(r.stored.changed, spec.Name) {
 			continue
@@ -227,7 +232,6 @@ func (r *runner) adopt(ctx context.Context, run *engine.Run) error {
 			return err
 		}
 		next.State[spec.Name] = entry
-		r.stored.forms[spec.Name] = spec.Form
 	}
 	if _, err := r.owner.Commit(ctx, next); err != nil {
 		return err
@@ -235,6 +239,22 @@ func (r *runner) adopt(ctx context.Context, run *engine.Run) error {
 	r.stored.changed, r.stored.dropped = nil, nil
 	r.o.Log.Info("adopted a new version", "version", r.o.Build.Version, "before", head.Version)
 	return nil
+}
+
+// adoptSinks notes which sinks this build lacks, all of whose deliveries are
+// done, and lets those that are back go on: from the record that they have, over
+// the gap, to which a person has consented.
+func (r *runner) adoptSinks(next epoch.Manifest) {
+	head, _ := r.owner.Head()
+	for name, s := range next.Sinks {
+		switch {
+		case !r.hasSink(name):
+			s.Dropped = "consented"
+		case s.Dropped != "":
+			s.Dropped, s.Start = "", head.Position
+		}
+		next.Sinks[name] = s
+	}
 }
 
 // rewrite writes all of a state in this build's schemas.

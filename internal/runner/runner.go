@@ -43,7 +43,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 // unlessStopped makes no error of a stop that comes before the first record:
 // nothing was begun.
 func unlessStopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	var input *InputError
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &input) {
 		return nil
 	}
 	return err
@@ -97,31 +98,44 @@ func (r *runner) result() Result {
 // explain puts the job in front of an error of the engine, which knows none.
 func (r *runner) explain(err error) error {
 	var record *engine.RecordError
+	var source *engine.SourceError
 	var state *engine.StateError
 	head, _ := r.owner.Head()
 	at := epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch + 1}
 	switch {
 	case errors.As(err, &record):
 		return &InputError{At: at, Record: record}
+	case errors.As(err, &source):
+		return &InputError{At: at, Source: source}
 	case errors.As(err, &state):
 		return fmt.Errorf("%s: %w. Nothing of this epoch was kept; mend the function, and run the job again", at, err)
 	}
 	return err
 }
 
-// InputError says that a record stopped the job.
+// InputError says that what was read, or was to be, stopped the job: a record, or
+// a source as such. One of the two is nil.
 type InputError struct {
 	epoch.At
 	Record *engine.RecordError
+	Source *engine.SourceError
 }
 
 // Error implements error.
 func (e *InputError) Error() string {
+	if e.Source != nil {
+		return fmt.Sprintf("%s: %v. Nothing of this epoch was kept; mend the source and run the job again.", e.At, e.Source)
+	}
 	return fmt.Sprintf("%s: %v. Nothing of this epoch was kept; mend the record or the function and run the job again, or send such records to a sink with DeadLetter.", e.At, e.Record)
 }
 
-// Unwrap returns the record's error.
-func (e *InputError) Unwrap() error { return e.Record }
+// Unwrap returns the error of the record or the source.
+func (e *InputError) Unwrap() error {
+	if e.Source != nil {
+		return e.Source
+	}
+	return e.Record
+}
 
 // ExitCode is the exit code of the command line.
 func (e *InputError) ExitCode() int { return 16 }
@@ -142,7 +156,7 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.o.Build.Version = hash
-	me := epoch.Identity{Build: r.o.Build, Version: r.o.Version, Writer: epoch.ThisProcess()}
+	me := epoch.Identity{Build: r.o.Build, Version: r.o.Version, Writer: epoch.ThisProcess(), Replace: r.o.Replace}
 	if r.owner, err = job.TakeLive(ctx, epoch.FirstTask, me); err != nil {
 		return err
 	}

@@ -181,11 +181,15 @@ func hashOf(m epoch.Manifest) (string, error) {
 // owedBy is what a data epoch owes a sink.
 func owedBy(m epoch.Manifest, hash, sink string) (deliver.Owed, bool) {
 	s, ok := m.Sinks[sink]
-	if !ok || m.Live == nil || m.Position <= s.Start {
+	if !ok || m.Live == nil || m.Position <= s.Start || s.Dropped != "" {
 		return deliver.Owed{}, false
 	}
+	from := m.Position - 1
+	if from == s.Start {
+		from = s.Confirmed // behind a gap, the position before it
+	}
 	return deliver.Owed{
-		From: m.Position - 1, To: m.Position, Live: *m.Live, Branch: m.Branch,
+		From: from, To: m.Position, Live: *m.Live, Branch: m.Branch,
 		Epoch: m.Epoch, Manifest: hash, Outbox: s.Outbox,
 	}, true
 }
