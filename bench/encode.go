@@ -94,7 +94,7 @@ type encoder struct {
 	keys    []int
 	names   []string
 	gate    chan int64
-	clock   handClock // ends the epochs
+	clock   handClock     // ends the epochs
 	applied chan struct{} // of a step, all
 	goal    int           // the number of updates at which that is so
 	count   int
@@ -173,11 +173,11 @@ func (e *encoder) step(run *engine.Run, to int) (encoded, error) {
 		return encoded{}, errors.New("the run has ended before its input")
 	}
 	emptyCaches()
-	began := cpu()
+	began := settledCPU()
 	e.clock <- time.Now()
 	ended := <-run.Epochs()
 	<-ended.Done
-	took := cpu() - began
+	took := settledCPU() - began
 	mark := markOf(ended.Changes(0)[0].Buf)
 	run.Release(ended)
 	return encoded{took, mark}, nil
@@ -233,7 +233,7 @@ func encodeFloor(task) (sample, error) {
 			dirty = append(dirty, n)
 		}
 		emptyCaches()
-		began := cpu()
+		began := settledCPU()
 		buf = buf[:0]
 		for _, n := range dirty {
 			e := &chunks[n/chunk][n%chunk]
@@ -243,7 +243,7 @@ func encodeFloor(task) (sample, error) {
 			buf = binary.AppendVarint(buf, e.value.Orders)
 			buf = binary.AppendVarint(buf, e.value.Cents)
 		}
-		return encoded{cpu() - began, markOf(buf)}, nil
+		return encoded{settledCPU() - began, markOf(buf)}, nil
 	})
 }
 

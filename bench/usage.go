@@ -9,20 +9,22 @@ import (
 	"time"
 )
 
-// cpu is the time that this process has taken so far, user and system.
-func cpu() time.Duration { return usage(syscall.RUSAGE_SELF) }
-
-// threadCPU is the time that this thread has taken so far.
-func threadCPU() time.Duration { return usage(rusageThread) }
-
-const rusageThread = 1 // Linux's RUSAGE_THREAD
-
-func usage(who int) time.Duration {
+// cpu is the time that this process has taken so far, user and system. What
+// another of its threads takes is counted late, when that sleeps or the system's
+// clock ticks.
+func cpu() time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(who, &u); err != nil {
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err) // the arguments are right
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// settledCPU is cpu for times of milliseconds: it first lets the other threads
+// fall asleep, which they do once they have nothing to do.
+func settledCPU() time.Duration {
+	time.Sleep(5 * time.Millisecond)
+	return cpu()
 }
 
 // peakMemory is the most memory that this process has had so far, in bytes.
