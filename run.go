@@ -59,6 +59,9 @@ type Committed struct {
 	// Records and DeadLetters count what it read, and what of it could not be
 	// processed.
 	Records, DeadLetters int64
+	// Pause is the longest time for which a part of the state took no record
+	// because the epoch ended.
+	Pause time.Duration
 	// Partitions tell how far each partition has been read.
 	Partitions []PartitionProgress
 }
@@ -193,14 +196,14 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 	}, nil
 }
 
-func committedFunc(f func(Committed)) func(epoch.Manifest, []engine.PartitionLag) {
+func committedFunc(f func(Committed)) func(epoch.Manifest, []engine.PartitionLag, time.Duration) {
 	if f == nil {
 		return nil
 	}
-	return func(m epoch.Manifest, lag []engine.PartitionLag) {
+	return func(m epoch.Manifest, lag []engine.PartitionLag, pause time.Duration) {
 		c := Committed{
 			Epoch: uint64(m.Epoch), Position: uint64(m.Position),
-			Records: m.Counts["records"], DeadLetters: m.Counts["dead_letters"],
+			Records: m.Counts["records"], DeadLetters: m.Counts["dead_letters"], Pause: pause,
 		}
 		for _, l := range lag {
 			c.Partitions = append(c.Partitions, PartitionProgress(l))

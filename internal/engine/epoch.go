@@ -3,6 +3,7 @@ package engine
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -32,6 +33,22 @@ type Epoch struct {
 	changes [][]*state.Changes
 	outputs []output
 	frozen  atomic.Int64 // bytes of the outputs
+	pause   atomic.Int64 // longest of a shard, in nanoseconds
+}
+
+// Pause is the longest time for which a shard took no record because the epoch
+// ended: what it then does at once, or a slice of its encoding.
+func (e *Epoch) Pause() time.Duration { return time.Duration(e.pause.Load()) }
+
+// paused notes that a shard took no record since then.
+func (e *Epoch) paused(since time.Time) {
+	took := int64(e.run.o.Env.Clock.Now().Sub(since))
+	for {
+		longest := e.pause.Load()
+		if took <= longest || e.pause.CompareAndSwap(longest, took) {
+			return
+		}
+	}
 }
 
 // output is what an epoch puts out to one sink.

@@ -160,6 +160,7 @@ func (s *shard) applyPieces() { s.apply(s.pieces) }
 
 // endEpoch passes on what the tables have changed, and begins to encode it.
 func (s *shard) endEpoch(b *batch) error {
+	defer b.epoch.paused(s.stage.run.o.Env.Clock.Now())
 	if err := s.encode(1 << 62); err != nil { // what is left of the epoch before
 		return err
 	}
@@ -188,6 +189,7 @@ func (s *shard) encode(n int) error {
 		return nil
 	}
 	s.slice = n
+	defer s.ended.paused(s.stage.run.o.Env.Clock.Now())
 	if err := s.guard(s.encodeTables); err != nil {
 		return err
 	}

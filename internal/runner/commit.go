@@ -133,7 +133,7 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 		}
 	}
 	if c.r.o.Committed != nil {
-		c.r.o.Committed(m, run.Lag())
+		c.r.o.Committed(m, run.Lag(), w.epoch.Pause())
 	}
 	run.Release(w.epoch)
 	c.mu.Lock()

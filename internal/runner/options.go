@@ -41,8 +41,9 @@ type Options struct {
 	// Replace runs this build although it was replaced by another.
 	Replace bool
 	// Committed, if not nil, is told of each epoch that was committed, and how
-	// far the partitions have been read.
-	Committed func(m epoch.Manifest, lag []engine.PartitionLag)
+	// far the partitions have been read, and of the longest time for which a shard
+	// took no record because of the epoch's end.
+	Committed func(m epoch.Manifest, lag []engine.PartitionLag, pause time.Duration)
 }
 
 // Bounds that nobody has had to change yet.
