@@ -88,8 +88,9 @@ func (c *counter) countFile(path string) error {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(make([]byte, 1<<20), 1<<20)
 	n := int64(0)
+	var o order // outside of the loop: it is allocated, since its address goes to the decoder
 	for lines.Scan() {
-		var o order
+		o = order{}
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 			return fmt.Errorf("%s: line %d: %w", path, n+1, err)
 		}
