@@ -109,9 +109,6 @@ func writePage(path string, b *bench, results []Result) error {
 	var s strings.Builder
 	s.WriteString("# What it costs\n\n")
 	fmt.Fprintf(&s, "Written by `make bench` on %s. %s\n\n", time.Now().UTC().Format(time.DateOnly), b.machine.String())
-	if b.setting.Quick {
-		s.WriteString("**A quick run**: about a twentieth of the data. `make bench` measures with all of it.\n\n")
-	}
 	s.WriteString("The floor is a plain program written by hand that does the same to the same data, measured in the same run; the ratio is to that.\n")
 	s.WriteString("Each figure is the best of a few runs in processes of their own, Sluice's and the floor's by turns. CPU time is that of the process, user and system, with the garbage collector at GOGC=400 for both.\n\n")
 	s.WriteString("| figure | what | value | floor | ratio | to reach | reached |\n|---|---|---|---|---|---|---|\n")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +29,7 @@ func stallEpochs(s setting) int {
 
 // stallJob measures, for each epoch and shard, the longest time between two
 // records. In the variant "without" there is but one epoch, in which the records
-// between two looks are as many as an epoch's otherwise; in "own" it is the time
-// that the shard itself was at work in between.
+// between two looks are as many as an epoch's otherwise.
 func stallJob(t task) (sample, error) {
 	names, r := userNames(), newRandom(2)
 	keys := r.Perm(allKeys)
@@ -52,7 +50,7 @@ func stallJob(t task) (sample, error) {
 		return nil, err
 	}
 	o := sluice.Options{Store: st, Log: quiet(), Epoch: time.Hour, EpochBytes: epochRecords}
-	w := &watch{own: t.Variant == "own"}
+	w := &watch{}
 	if t.Variant == "without" {
 		o.EpochBytes = 1 << 60
 		w.window = epochRecords
@@ -91,8 +89,7 @@ func stallKey(i int64) int64 {
 
 // watch looks at the times at which the shards take records.
 type watch struct {
-	window int  // records between two looks; 0: an epoch's
-	own    bool // it is the processor's time that counts
+	window int // records between two looks; 0: an epoch's
 	mu     sync.Mutex
 	shards []*watched
 }
@@ -100,8 +97,6 @@ type watch struct {
 // watched is one shard; what it does belongs to that alone.
 type watched struct {
 	window  int
-	own     bool
-	locked  bool // to a thread
 	began   time.Time
 	last    time.Duration
 	longest time.Duration
@@ -113,14 +108,14 @@ type watched struct {
 func (w *watch) shard() *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &watched{window: w.window, own: w.own, began: time.Now()}
+	s := &watched{window: w.window, began: time.Now()}
 	w.shards = append(w.shards, s)
 	return s
 }
 
 // record notes that the shard has taken a record.
 func (s *watched) record(epoch sluice.Instant) {
-	now := s.now()
+	now := time.Since(s.began)
 	gap := now - s.last
 	s.last = now
 	s.count++
@@ -129,19 +124,6 @@ func (s *watched) record(epoch sluice.Instant) {
 		s.count, s.epoch, s.longest = 0, epoch, 0
 	}
 	s.longest = max(s.longest, gap)
-}
-
-// now is the wall's time, or that of the shard's thread, which from the first
-// record on does nothing else.
-func (s *watched) now() time.Duration {
-	if !s.own {
-		return time.Since(s.began)
-	}
-	if !s.locked {
-		runtime.LockOSThread()
-		s.locked = true
-	}
-	return threadCPU()
 }
 
 // gaps are the longest gaps of the epochs of all shards, in order. The first
@@ -162,10 +144,6 @@ func measureStall(b *bench) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := b.child("stall", "own")
-	if err != nil {
-		return nil, err
-	}
 	r := Result{
 		Name: "barrier.stall", Value: s["pause 99%"] * 1e3, Unit: "ms",
 		what: fmt.Sprintf("longest time, by the clock, that a shard takes no record because an epoch has ended that changed %d of %d entries: what it does at once, or a slice of its encoding; 99th percentile of the epochs", dirtyEntries, allKeys),
@@ -173,7 +151,6 @@ func measureStall(b *bench) ([]Result, error) {
 	}.within(10)
 	r.note("median %.2f ms; %.0f epochs of all shards", s["pause median"]*1e3, s["epochs"])
 	r.note("longest time between two records of a shard, for whatever reason, in an epoch: 99th percentile %.2f ms, median %.2f ms; in the same run with one single epoch %.2f and %.2f ms: on two cores with six busy goroutines it is the scheduler that makes a shard wait", s["99%"]*1e3, s["median"]*1e3, floor["99%"]*1e3, floor["median"]*1e3)
-	r.note("time that the shard itself is at work between two records: 99th percentile %.2f ms, median %.2f ms; the rest is waiting for a processor or for records", own["99%"]*1e3, own["median"]*1e3)
 	r.note("the value is %s", b.machine.inUnits(s["pause 99%"]))
 	return []Result{r}, nil
 }
