@@ -70,6 +70,7 @@ func stallJob(t task) (sample, error) {
 		return nil, err
 	}
 	gaps := w.gaps()
+	pauses = pauses[min(3, len(pauses)-1):] // as of the gaps, the first ones fill the table
 	slices.Sort(pauses)
 	return sample{
 		"pause 99%": pauses[len(pauses)*99/100].Seconds(), "pause median": pauses[len(pauses)/2].Seconds(),
@@ -126,13 +127,16 @@ func (s *watched) record(epoch sluice.Instant) {
 	s.longest = max(s.longest, gap)
 }
 
-// gaps are the longest gaps of the epochs of all shards, in order. The first
-// epochs fill the table and are left out.
+// filling is the number of epochs that are left out: the first changes every
+// entry, and those after it still find little room made.
+const filling = 3
+
+// gaps are the longest gaps of the epochs of all shards, in order.
 func (w *watch) gaps() []time.Duration {
 	var all []time.Duration
 	for _, s := range w.shards {
-		if len(s.gaps) > 3 {
-			all = append(all, s.gaps[3:]...)
+		if len(s.gaps) > filling {
+			all = append(all, s.gaps[filling:]...)
 		}
 	}
 	slices.Sort(all)
