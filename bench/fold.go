@@ -154,10 +154,6 @@ func perRecord(t task, f func(records []purchase, times int) error) (sample, err
 	}, nil
 }
 
-// perBatchOnly is what a few allocations per batch of 2,048 records come to: the
-// heads of batches, which are kept until their epoch ends, and here it doesn't.
-const perBatchOnly = 0.003
-
 func measureFold(b *bench) ([]Result, error) {
 	times := 3
 	if b.setting.Quick {
@@ -172,7 +168,7 @@ func measureFold(b *bench) ([]Result, error) {
 		what: "CPU per record through Filter, Map, KeyBy, Fold on 1M keys (uniform), records decoded beforehand; floor: a loop over the same records and one map per core",
 		why:  "a record crosses from the goroutine that decoded it to the shard that owns its key, which the floor's maps, one per core and never put together, don't need",
 	}.against(floor[cpuSeconds] * 1e9).atMost(1.5)
-	r.Reached = r.Reached && s["allocations"] < perBatchOnly
+	r.Reached = r.Reached && s["allocations"] < 0.001
 	r.Target += ", 0 allocations"
 	r.note("%.4f allocations per record, which are those of the batches of 2,048", max(0, s["allocations"]))
 	z, zFloor, err := b.compare("fold", "fold.floor", "zipf", cpuSeconds, times)
