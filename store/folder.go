@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -78,14 +78,26 @@ func (f *Folder) makeRoot() error {
 	return nil
 }
 
+// removeStale removes what dead processes have left: their temporary files, and
+// what probes have made, in the scratch folder first (see [Race.Judge]).
 func (f *Folder) removeStale() {
-	folder := filepath.Join(f.root, scratch)
+	f.removeOld(filepath.Join(f.root, scratch), "", staleAfter)
+	f.removeOld(filepath.Join(f.root, scratch), raceMark, staleRace)
+	f.removeOld(f.root, "."+raceMark, staleRace)
+}
+
+// removeOld removes the files of a folder whose names begin with a mark and
+// that were made longer ago than age.
+func (f *Folder) removeOld(folder, mark string, age time.Duration) {
 	entries, err := f.fs.ReadDir(folder)
 	if err != nil {
 		return // a store that can't be read says so at the first call that matters
 	}
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && f.env.Clock.Now().Sub(info.ModTime()) > staleAfter {
+		if !strings.HasPrefix(entry.Name(), mark) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && f.env.Clock.Now().Sub(info.ModTime()) > age {
 			f.fs.Remove(filepath.Join(folder, entry.Name()))
 		}
 	}
@@ -245,11 +257,4 @@ func absent(err error) bool {
 
 // sameFile tells whether two names are one file. It is how a link whose reply
 // was lost is known to have been made.
-func (f *Folder) sameFile(a, b string) bool {
-	left, err := f.fs.Stat(a)
-	if err != nil {
-		return false
-	}
-	right, err := f.fs.Stat(b)
-	return err == nil && os.SameFile(left, right)
-}
+func (f *Folder) sameFile(a, b string) bool { return sameFile(f.fs, a, b) }
