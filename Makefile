@@ -42,7 +42,7 @@ check: ## format, vet, staticcheck, go.mod, and the repository's own rules
 	@echo "Checking that go.mod is tidy."
 	@go mod tidy -diff
 	@echo "Checking the repository's own rules."
-	@go test ./internal/rules
+	@go test ./internal/rules/...
 
 bench: ## measure against hand-written programs; writes docs/measured.md and bench/results.json
 	@echo "Measuring. Nothing else should run on this machine meanwhile."

@@ -4,6 +4,7 @@ import (
 	"github.com/sluicestream/sluice/internal/deliver"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/runner"
 )
 
@@ -31,6 +32,12 @@ type (
 	DisagreeError = deliver.DisagreeError
 	// FencedError says that another process has taken the job over.
 	FencedError = epoch.FencedError
+	// VoidError says that a process slept while others went on, and is fenced.
+	VoidError = epoch.VoidError
+	// SealedError says that the branch has ended, and another goes on.
+	SealedError = epoch.SealedError
+	// TooLargeError says that the state doesn't fit in memory.
+	TooLargeError = memory.TooLargeError
 	// SupersededError says that this build was replaced by another.
 	SupersededError = epoch.SupersededError
 	// DamagedError says that an object in the store is damaged or gone.

@@ -78,7 +78,7 @@ func (d desk) run(job *sluice.Job) {
 	if err != nil {
 		panic(err)
 	}
-	err = job.Run(context.Background(), sluice.Options{Store: s, Shards: 2, Log: slog.New(slog.DiscardHandler)})
+	err = job.Run(context.Background(), sluice.Options{Store: s, Volatile: true, Shards: 2, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 	}

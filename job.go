@@ -120,8 +120,17 @@ type FaultsError struct {
 
 // Error implements error.
 func (e *FaultsError) Error() string {
-	return fmt.Sprintf("job %s can't be built:\n  %s", e.Job, strings.Join(e.Faults, "\n  "))
+	return fmt.Sprintf("%s: the job can't be built: %s. Mend these places of the program and build it again.", e.Job, strings.Join(e.Faults, "; "))
 }
+
+// Summary is what the error says without the faults, and Details are these: for
+// those who show them as a list.
+func (e *FaultsError) Summary() string {
+	return e.Job + ": the job can't be built; mend these places of the program and build it again:"
+}
+
+// Details has one text for each fault.
+func (e *FaultsError) Details() []string { return e.Faults }
 
 // claim is what has a name in a job: a source, a state or a sink, with the named
 // parts that its records come from.

@@ -184,7 +184,7 @@ func TestAManifestLostInTheMiddleIsNamed(t *testing.T) {
 	if err := s.Delete(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	err = build().Run(t.Context(), sluice.Options{Store: s, Log: slog.New(slog.DiscardHandler)})
+	err = build().Run(t.Context(), sluice.Options{Store: s, Volatile: true, Log: slog.New(slog.DiscardHandler)})
 	var damaged *sluice.DamagedError
 	if !errors.As(err, &damaged) || damaged.Object != lost {
 		t.Fatalf("the run's error is %v, want one that names %s", err, lost)
@@ -192,7 +192,7 @@ func TestAManifestLostInTheMiddleIsNamed(t *testing.T) {
 	if err := s.Create(t.Context(), lost, data); err != nil {
 		t.Fatal(err)
 	}
-	if err := build().Run(t.Context(), sluice.Options{Store: s, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := build().Run(t.Context(), sluice.Options{Store: s, Volatile: true, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatalf("with the manifest restored: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 //
 //	func main() { sluice.Main(job()) }
 //
-// The commands are run, status and describe; each tells its flags with --help.
+// The commands are run, stop, status and describe; each tells its flags with --help.
 // They are a thin layer over [Job.Run], which a program that has a command line
 // already calls itself.
 //
@@ -31,6 +31,8 @@ func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
 	return job.Run(ctx, Options{
 		Store: s.Store, Epoch: s.Epoch, Shards: s.Shards, Workers: s.Workers,
 		Grace: s.Grace, Drop: s.Drop, Gap: s.Gap, Replace: s.Replace, Log: s.Log,
+		Lease: s.Lease, TakeOver: s.TakeOver, Keep: s.Keep, KeepEpochs: s.KeepEpochs,
+		MemoryLimit: s.MemoryLimit, Volatile: s.Volatile, Listener: s.Listener, Asked: s.Asked,
 		Committed: func(c Committed) {
 			told := cli.Committed{Epoch: c.Epoch, Position: c.Position, Records: c.Records, DeadLetters: c.DeadLetters}
 			for _, p := range c.Partitions {

@@ -4,53 +4,21 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/runner"
+	"github.com/sluicestream/sluice/internal/vitals"
 	"github.com/sluicestream/sluice/store"
 )
-
-// Options are how a job is to run. The zero value runs it with the defaults.
-type Options struct {
-	// Store holds everything durable of the job. Defaults to the folder
-	// sluice-data in the working directory.
-	Store store.Store
-	// Epoch is the time after its first record at which an epoch is closed and
-	// committed. Defaults to 1 s.
-	Epoch time.Duration
-	// EpochBytes bounds the bytes that an epoch reads, and those of its outputs.
-	// Defaults to 256 MiB.
-	EpochBytes int64
-	// BatchRecords bounds a batch, as does BatchBytes by the bytes of its
-	// records. They default to 2,048 records and 1 MiB.
-	BatchRecords, BatchBytes int
-	// Shards is the number of goroutines that own the state, Workers of those
-	// that decode. They default to GOMAXPROCS. Results do not depend on them.
-	Shards, Workers int
-	// Grace is how long deliveries may take once the job is to stop. Defaults to
-	// 20 s.
-	Grace time.Duration
-	// Drop names the states, and fields of states (as "state.Field"), whose
-	// stored data this build may drop.
-	Drop []string
-	// Gap names sinks that this build has again after builds that lacked them, and
-	// that may go on without what they did not get meanwhile.
-	Gap []string
-	// Replace runs this build although the job has been taken over by another
-	// build since it ran last.
-	Replace bool
-	// Log gets what the job has to say. Defaults to slog.Default.
-	Log *slog.Logger
-	// Env is the world. Defaults to [env.Real].
-	Env *env.Env
-	// Committed, if set, is told of each epoch that was committed.
-	Committed func(Committed)
-}
 
 // Committed is an epoch that was committed.
 type Committed struct {
@@ -85,7 +53,11 @@ type PendingError struct {
 
 // Error implements error.
 func (e *PendingError) Error() string {
-	return fmt.Sprintf("%s: stopped, deliveries pending: %v. Nothing is lost; the next run delivers them first.", e.Job, e.Pending)
+	var owed []string
+	for _, sink := range slices.Sorted(maps.Keys(e.Pending)) {
+		owed = append(owed, fmt.Sprintf("%d to sink %s", e.Pending[sink], sink))
+	}
+	return fmt.Sprintf("%s: stopped, deliveries pending: %s. Nothing is lost; run the job again, which makes them first.", e.Job, strings.Join(owed, ", "))
 }
 
 // ExitCode is the exit code of the command line.
@@ -104,6 +76,11 @@ func (job *Job) Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	end, err := job.serve(ctx, o, ro)
+	if err != nil {
+		return err
+	}
+	defer end()
 	result, err := runner.Run(ctx, ro)
 	if err == nil && len(result.Pending) > 0 {
 		return &PendingError{Job: job.name, Pending: result.Pending}
@@ -192,8 +169,25 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 		EpochEvery: orDuration(o.Epoch, time.Second), EpochBytes: int64(orInt(int(o.EpochBytes), 256<<20)),
 		BatchRecords: orInt(o.BatchRecords, 2048), BatchBytes: orInt(o.BatchBytes, 1<<20),
 		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, Gap: o.Gap, Replace: o.Replace,
+		Lease: orDuration(o.Lease, 10*time.Second), TakeOver: o.TakeOver,
+		Keep: orDuration(o.Keep, 10*time.Minute), KeepEpochs: keepEpochs(o.KeepEpochs),
+		Limit: memoryLimit(o.MemoryLimit), Board: vitals.New(o.Env.Clock), Asked: o.Asked, Volatile: o.Volatile,
 		Committed: committedFunc(o.Committed),
 	}, nil
+}
+
+func keepEpochs(n int) int {
+	if n < 0 {
+		return n
+	}
+	return orInt(n, 100)
+}
+
+func memoryLimit(bytes int64) memory.Limit {
+	if bytes > 0 {
+		return memory.Limit{Bytes: bytes, Source: memory.FromFlag}
+	}
+	return memory.OfProcess()
 }
 
 func committedFunc(f func(Committed)) func(epoch.Manifest, []engine.PartitionLag, time.Duration) {

@@ -77,7 +77,7 @@ func rowFields(t reflect.Type, offset uintptr, path string) ([]rowField, error) 
 		}
 		fields = append(fields, rowField{name, option == "optional" || f.Type.Kind() == reflect.Pointer, offset + f.Offset, set})
 	}
-	return fields, errors.Join(faults...)
+	return fields, together(faults...)
 }
 
 // columns finds the field of each column; a column without one has no setter.
@@ -105,7 +105,7 @@ func (r *rowType[T]) columns(names []string) ([]rowField, error) {
 		}
 	}
 	if len(faults) > 0 {
-		return nil, fmt.Errorf("the columns %s don't fit %v: %w", quoteAll(names), reflect.TypeFor[T](), errors.Join(faults...))
+		return nil, fmt.Errorf("the columns %s don't fit %v: %w", quoteAll(names), reflect.TypeFor[T](), together(faults...))
 	}
 	return columns, nil
 }

@@ -17,6 +17,20 @@ func (e *ChangedError) Error() string {
 		e.File, e.Expected, e.Found)
 }
 
+// together makes one error, of one line, of several; those that are nil are left
+// out.
+func together(errs ...error) (all error) {
+	for _, err := range errs {
+		switch {
+		case all == nil:
+			all = err
+		case err != nil:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
+}
+
 // LineError says that a line is longer than [MaxLine] allows.
 type LineError struct {
 	// File is the path, Offset where the line begins, Max what is allowed.
@@ -33,5 +47,5 @@ func (e *LineError) Error() string {
 	if e.OpenQuote {
 		s += ", with a quote left open"
 	}
-	return s + "; file.MaxLine allows longer ones"
+	return s + "; allow longer ones with file.MaxLine, or mend the file"
 }

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -84,7 +83,7 @@ func (s *settings) check() error {
 	if s.comma >= 0x80 || strings.IndexByte("\"\r\n\x00", s.comma) >= 0 {
 		faults = append(faults, fmt.Errorf("file.Comma(%q): expected an ASCII character other than a quote or newline", s.comma))
 	}
-	return errors.Join(faults...)
+	return together(faults...)
 }
 
 // parameters are the settings that matter to the values.

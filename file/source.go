@@ -86,7 +86,7 @@ func CSV[T any](pattern string, opts ...Option) connector.Source[T] {
 		settings:   set,
 		form:       form{quotes: true},
 		parameters: set.parameters(),
-		fault:      errors.Join(set.check(), err),
+		fault:      together(set.check(), err),
 	}
 	if err != nil {
 		s.decoder = func() func(*connector.Batch, int, *T) error {
@@ -99,7 +99,7 @@ func CSV[T any](pattern string, opts ...Option) connector.Source[T] {
 		s.form.header = true
 		s.form.checkHeader = row.checkHeader
 	} else if _, err := row.columns(set.columns); err != nil {
-		s.fault = errors.Join(s.fault, err)
+		s.fault = together(s.fault, err)
 	}
 	return s
 }

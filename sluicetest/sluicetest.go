@@ -45,6 +45,8 @@ func New(t testing.TB, job *sluice.Job) *Test {
 	world := env.Real()
 	world.Clock = hastyClock{world.Clock}
 	test.options = sluice.Options{Store: test.store, Env: world, Epoch: haste * time.Hour, Log: slog.New(slog.DiscardHandler)}
+	test.options.TakeOver = true // what ran before has crashed, and its process is this one
+	test.options.KeepEpochs = -1 // a replay begins with the first
 	test.Replace(job)
 	return test
 }

@@ -7,19 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-)
-
-// The exit codes that the command line itself gives. Errors of other packages
-// bring theirs along, by a method ExitCode.
-const (
-	exitDone  = 0
-	exitError = 1
-	exitUsage = 2
 )
 
 // usageError is a mistake in the command line.
@@ -33,14 +24,18 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// exitCode is the code that an error ends the process with.
+// exitCode is the code that an error ends the process with. One that isn't ours,
+// such as that of a process that has failed, counts for nothing.
 func exitCode(err error) int {
-	var coded interface{ ExitCode() int }
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitDone
-	case errors.As(err, &coded):
-		return coded.ExitCode()
+	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		code := coded.ExitCode()
+		if slices.ContainsFunc(exits, func(e exit) bool { return e.code == code && code != exitDone }) {
+			return code
+		}
 	}
 	return exitError
 }
@@ -64,12 +59,39 @@ func execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 		writeJSON(errs, struct {
 			Error    string `json:"error"`
 			ExitCode int    `json:"exit_code"`
-		}{err.Error(), code})
+		}{oneLine(err), code})
 		return code
 	}
-	style := stylesFor(errs)
-	fmt.Fprintf(errs, "%s %v\n", style.bad("error:"), err)
+	fmt.Fprintf(errs, "%s %s\n", stylesFor(errs).bad("error:"), told(err))
 	return code
+}
+
+// detailed is an error that has a list to tell.
+type detailed interface {
+	error
+	Summary() string
+	Details() []string
+}
+
+// told is an error as people are told of it: in one line, or if it has a list,
+// with that below it.
+func told(err error) string {
+	list, ok := err.(detailed)
+	if !ok {
+		return oneLine(err)
+	}
+	var b strings.Builder
+	b.WriteString(list.Summary())
+	for _, detail := range list.Details() {
+		b.WriteString("\n  " + detail)
+	}
+	return b.String()
+}
+
+// oneLine is the text of an error in one line, whatever a function of the job has
+// put into it.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
 // asJSON tells whether a command was asked for JSON.
@@ -114,38 +136,4 @@ func arguments(least, most int) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// fromEnvironment sets the flags that were not given and whose variables are in
-// the environment: SLUICE_EPOCH for --epoch. A list is divided by commas.
-func fromEnvironment(flags *pflag.FlagSet) (err error) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if err == nil && f.Name != "help" {
-			err = setFromEnvironment(f)
-		}
-	})
-	return err
-}
-
-func setFromEnvironment(f *pflag.Flag) (err error) {
-	name := variable(f.Name)
-	value := os.Getenv(name)
-	if f.Changed || value == "" {
-		return nil
-	}
-	if list, ok := f.Value.(pflag.SliceValue); ok {
-		err = list.Replace(strings.Split(value, ","))
-	} else {
-		err = f.Value.Set(value)
-	}
-	if err != nil {
-		return usagef("%s=%s, for the flag --%s: %w", name, value, f.Name, err)
-	}
-	f.Changed = true
-	return nil
-}
-
-// variable is the environment's name for a flag.
-func variable(flag string) string {
-	return "SLUICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -33,6 +34,17 @@ type Settings struct {
 	Drop, Gap       []string
 	Replace         bool
 	Log             *slog.Logger
+	// Lease, TakeOver, Keep, KeepEpochs, MemoryLimit, Volatile, Listener and
+	// Asked
+	// are the job's options of these names.
+	Lease       time.Duration
+	TakeOver    bool
+	Keep        time.Duration
+	KeepEpochs  int
+	MemoryLimit int64
+	Volatile    bool
+	Listener    net.Listener
+	Asked       func(what, by string)
 	// Committed is told of each epoch that was committed.
 	Committed func(Committed)
 }
@@ -66,17 +78,24 @@ func jobCommand(job Job) *cobra.Command {
 		Short: "The job " + job.Name,
 		Long: "The job " + job.Name + `.
 
-Every flag can be set in the environment as well: --epoch as SLUICE_EPOCH.
+Every flag can be set in the environment as well, --epoch as SLUICE_EPOCH, or in a
+file of settings, as a line epoch = 2s: sluice.conf in the working folder, or what
+--config or SLUICE_CONFIG names. A flag goes before the environment, the environment
+before the file; run --print-settings shows what holds, and why.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 10 stopped with deliveries pending (the
-next run makes them first), 11 fenced by another process, 12 replaced by another
-build, 13 this build doesn't fit the stored state, 14 damaged store, 15 a sink
-disagrees, 16 bad input, 17 the state doesn't fit in memory.`,
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return fromEnvironment(c.Flags()) },
+` + exitCodes(),
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			return settle(c, settingNames(c.Root()), nil)
+		},
 	}
 	p.addTo(root)
+	addConfig(root)
 	status := statusCommand(p)
 	status.Use, status.Args = "status", arguments(0, 0)
 	status.RunE = func(c *cobra.Command, _ []string) error { return printStatus(c, p, job.Name) }
-	return group(root, runCommand(job, p), status, describeCommand(job))
+	stop := stopCommand(p)
+	stop.Use, stop.Args = "stop", arguments(0, 0)
+	group(root, printsSettings(runCommand(job, p)), stop, status, describeCommand(job))
+	completer{p, job.Name}.complete(root)
+	return root
 }

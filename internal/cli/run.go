@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicestream/sluice/internal/memory"
+	"github.com/sluicestream/sluice/internal/operate"
 )
 
 // running are the flags of run.
@@ -19,7 +22,13 @@ type running struct {
 	level     string
 	json      bool
 	gcPercent int
+	memory    string
+	listen    string
 }
+
+// defaultListen is where metrics, health and profiles are served: on this
+// machine only.
+const defaultListen = "localhost:7070"
 
 func runCommand(job Job, p *place) *cobra.Command {
 	var r running
@@ -50,10 +59,17 @@ the machine. GOGC, --gc-percent and GOMEMLIMIT overrule that.`,
 	f.DurationVar(&s.Grace, "grace", 20*time.Second, "the `time` that deliveries may take once the job is to stop")
 	f.StringArrayVar(&s.Drop, "drop", nil, "drop the data of a `state`, or of a field as STATE.FIELD; may be repeated (default none)")
 	f.StringArrayVar(&s.Gap, "gap", nil, "let a `sink` that is back go on without what it did not get meanwhile; may be repeated (default none)")
+	f.DurationVar(&s.Lease, "lease", 10*time.Second, "the `time` without a sign of life after which a process that stands by takes the job over")
+	f.BoolVar(&s.TakeOver, "takeover", false, "take the job over from a process that runs it, now; that one ends with exit code 11 (default false)")
+	f.DurationVar(&s.Keep, "keep", 10*time.Minute, "the `time` for which epochs are kept at least")
+	f.IntVar(&s.KeepEpochs, "keep-epochs", 100, "the `number` of epochs that are kept at least; -1 keeps all")
+	f.StringVar(&r.memory, "memory-limit", "", "the memory that the process may use, as a `size` such as 2GiB (default what the cgroup, GOMEMLIMIT and the machine allow)")
+	f.BoolVar(&s.Volatile, "volatile", false, "let the store be on a file system that forgets it when the machine stops (default false)")
+	f.StringVar(&r.listen, "listen", defaultListen, "the `address` that serves metrics, health and profiles; empty: none")
 	f.BoolVar(&s.Replace, "replace", false, "run this build although another one has replaced it (default false)")
 	f.StringVar(&r.level, "log-level", "info", "what is logged, from this `level` on: debug, info, warn or error")
 	f.BoolVar(&r.json, "json", false, "write each event as a JSON object to standard output (default false)")
-	f.IntVar(&r.gcPercent, "gc-percent", defaultGCPercent, "the garbage collector's target, a `number` as GOGC has it")
+	f.IntVar(&r.gcPercent, "gc-percent", memory.DefaultGCPercent, "the garbage collector's target, a `number` as GOGC has it")
 	return c
 }
 
@@ -68,7 +84,16 @@ func (r *running) run(c *cobra.Command, job Job, p *place) error {
 	if err := level.UnmarshalText([]byte(r.level)); err != nil {
 		return usagef("--log-level %s: use debug, info, warn or error", r.level)
 	}
-	tuneMemory(r.gcPercent, c.Flags().Changed("gc-percent"))
+	limit := memory.OfProcess()
+	if r.memory != "" {
+		bytes, err := memory.ParseSize(r.memory)
+		if err != nil {
+			return usagef("--memory-limit: %w", err)
+		}
+		limit = memory.Limit{Bytes: bytes, Source: memory.FromFlag}
+		r.settings.MemoryLimit = bytes
+	}
+	memory.Tune(limit, r.gcPercent, c.Flags().Changed("gc-percent"), os.Getenv)
 	s, err := p.open()
 	if err != nil {
 		return err
@@ -78,10 +103,34 @@ func (r *running) run(c *cobra.Command, job Job, p *place) error {
 	show.start()
 	show.log.Info("starting", "job", job.Name, "store", p.absolute())
 
+	asked := ""
+	r.settings.Asked = func(what, by string) { asked = what + " requested by " + by }
+	if err := r.open(c, job.Name, show.log); err != nil {
+		return err
+	}
 	why, err := untilSignal(c.Context(), func() {
 		show.log.Info("stopping: the open epoch is committed and delivered; once more ends the process at once", "grace", r.settings.Grace.String())
 	}, func(ctx context.Context) error { return job.Run(ctx, r.settings) })
+	if asked != "" && err == nil {
+		why = asked
+	}
 	show.stopped(err, why)
+	return err
+}
+
+// open opens the address at which the job is to be looked at. The default one
+// is left out if something else has it: a second copy on a machine is to run all
+// the same.
+func (r *running) open(c *cobra.Command, job string, log *slog.Logger) error {
+	if r.listen == "" {
+		return nil
+	}
+	l, err := operate.Listen(c.Context(), job, r.listen)
+	if err != nil && !c.Flags().Changed("listen") {
+		log.Warn("metrics and health are not served: the default address is taken; name another one with --listen", "address", r.listen)
+		return nil
+	}
+	r.settings.Listener = l
 	return err
 }
 
@@ -110,6 +159,9 @@ func untilSignal(ctx context.Context, stopping func(), run func(ctx context.Cont
 	return "signal", err
 }
 
+// shortestLease leaves an owner time to say that it lives.
+const shortestLease = 100 * time.Millisecond
+
 func (r *running) check() error {
 	s := r.settings
 	switch {
@@ -121,6 +173,12 @@ func (r *running) check() error {
 		return usagef("--workers %d: at least 1", s.Workers)
 	case s.Grace <= 0:
 		return usagef("--grace %v: a time above 0, such as 20s", s.Grace)
+	case s.Lease < shortestLease:
+		return usagef("--lease %v: at least %v, such as 10s", s.Lease, shortestLease)
+	case s.Keep <= 0:
+		return usagef("--keep %v: a time above 0, such as 10m", s.Keep)
+	case s.KeepEpochs < 1 && s.KeepEpochs != -1:
+		return usagef("--keep-epochs %d: at least 1, or -1 to keep all", s.KeepEpochs)
 	}
 	return nil
 }

@@ -78,6 +78,7 @@ var varying = []struct {
 	{regexp.MustCompile(`"writer":{[^}]*}`), `"writer":{}`},
 	{regexp.MustCompile(`"build":{[^}]*}`), `"build":{}`},
 	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HEX"},
+	{regexp.MustCompile(`HEX-HEX-\d+-`), "HEX-HEX-N-"},
 	{regexp.MustCompile(`no revision, executable`), "executable"},
 	{regexp.MustCompile(`\b[0-9a-f]{12}\+? HEX\b`), "HEX"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? (B|KiB)\b`), "SIZE"},

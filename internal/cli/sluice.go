@@ -18,18 +18,25 @@ func sluiceCommand() *cobra.Command {
 	p := new(place)
 	root := &cobra.Command{
 		Use:   "sluice",
-		Short: "Looks into a checkpoint store",
-		Long: `Looks into a checkpoint store: what its jobs have committed, where they stand, and
-what is in their state. It changes nothing, and needs no job's code. JOB may be
-left out if the store has one job only.
+		Short: "Looks into a checkpoint store, and after it",
+		Long: `Looks into a checkpoint store, and after it: what its jobs have committed, where
+they stand, what is in their state, and whether all of it is whole. It needs no
+job's code. What only tells something changes nothing. JOB may be left out if the
+store has one job only.
 
-Exit codes: 0 done, 1 error, 2 wrong usage, 14 damaged store.`,
+A file of settings may be the one of a job: of it, --store and what else the two
+have in common are taken.
+
+` + exitCodes(exitDone, exitError, exitUsage, 14),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			return setFromEnvironment(c.Flags().Lookup("store"))
+			return settle(c, settingNames(jobCommand(Job{})), shared)
 		},
 	}
 	p.addTo(root)
-	return group(root, logCommand(p), statusCommand(p), stateCommand(p), versionCommand())
+	addConfig(root)
+	group(root, logCommand(p), showCommand(p), statusCommand(p), fsckCommand(p), raceCommand(p), stopCommand(p), stateCommand(p), gcCommand(p), newCommand(), versionCommand())
+	completer{place: p}.complete(root)
+	return root
 }
 
 // release is what a build of Sluice is.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +29,13 @@ type status struct {
 	Build    epoch.Build    `json:"build"`
 	Owner    string         `json:"owner"`
 	Writer   epoch.Writer   `json:"writer"`
-	Sources  []sourceStatus `json:"sources"`
-	Sinks    []sinkStatus   `json:"sinks"`
-	States   []stateStatus  `json:"states"`
+	// Alive says how the owner is, in words; Heartbeat is its newest, if it has
+	// given one.
+	Alive     string           `json:"alive"`
+	Heartbeat *epoch.Heartbeat `json:"heartbeat,omitempty"`
+	Sources   []sourceStatus   `json:"sources"`
+	Sinks     []sinkStatus     `json:"sinks"`
+	States    []stateStatus    `json:"states"`
 }
 
 // sourceStatus is how far a partition has been read.
@@ -38,7 +43,9 @@ type sourceStatus struct {
 	Source    string `json:"source"`
 	Partition string `json:"partition"`
 	Next      int64  `json:"next"`
-	Identity  string `json:"identity,omitempty"`
+	// End is where the partition ended when the owner last looked; nil: not known.
+	End      *int64 `json:"end,omitempty"`
+	Identity string `json:"identity,omitempty"`
 }
 
 // sinkStatus is how far a sink is known to have been delivered.
@@ -88,7 +95,7 @@ func printStatus(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	s, err := statusOf(c.Context(), job)
+	s, err := statusOf(c.Context(), job, p.env.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -99,7 +106,7 @@ func printStatus(c *cobra.Command, p *place, name string) error {
 	return s.write(c.OutOrStdout())
 }
 
-func statusOf(ctx context.Context, job *epoch.Job) (status, error) {
+func statusOf(ctx context.Context, job *epoch.Job, now time.Time) (status, error) {
 	branch, err := liveBranch(ctx, job)
 	if err != nil {
 		return status{}, err
@@ -114,9 +121,14 @@ func statusOf(ctx context.Context, job *epoch.Job) (status, error) {
 		Epoch: m.Epoch, Position: m.Position, Time: stamp(m.Time), Version: m.Version, Build: m.Build,
 		Owner: m.Owner, Writer: m.Writer,
 	}
+	owner, err := ownershipOf(ctx, job)
+	if err != nil {
+		return s, err
+	}
+	s.Alive, s.Heartbeat = owner.tell(now), owner.beat
 	for name, source := range sorted(m.Sources) {
 		for partition, at := range sorted(source.Partitions) {
-			s.Sources = append(s.Sources, sourceStatus{name, partition, at.Next, at.Identity})
+			s.Sources = append(s.Sources, sourceStatus{name, partition, at.Next, endOf(owner.beat, name, partition), at.Identity})
 		}
 	}
 	for name, sink := range sorted(m.Sinks) {
@@ -131,6 +143,17 @@ func statusOf(ctx context.Context, job *epoch.Job) (status, error) {
 		s.States = append(s.States, state)
 	}
 	return s, nil
+}
+
+func endOf(beat *epoch.Heartbeat, source, partition string) *int64 {
+	if beat == nil {
+		return nil
+	}
+	at, ok := beat.Sources[source][partition]
+	if !ok {
+		return nil
+	}
+	return &at.End
 }
 
 // sorted goes through a map in the order of its keys.
@@ -156,6 +179,7 @@ func (s status) write(w io.Writer) error {
 	fmt.Fprintf(&b, "epoch    %d, position %d, of %s\n", s.Epoch, s.Position, strings.Replace(s.Time, "T", " ", 1))
 	fmt.Fprintf(&b, "build    %s\n", s.Build)
 	fmt.Fprintf(&b, "owner    %s, %s\n", s.Owner, s.Writer)
+	fmt.Fprintf(&b, "         %s\n", s.Alive)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
@@ -172,9 +196,13 @@ func (s status) write(w io.Writer) error {
 }
 
 func (s status) sources() *table {
-	t := newTable(text("source"), text("partition"), number("next offset"))
+	t := newTable(text("source"), text("partition"), number("next offset"), number("behind"))
 	for _, p := range s.Sources {
-		t.row(p.Source, p.Partition, count(p.Next))
+		behind := "not known"
+		if p.End != nil {
+			behind = count(max(0, *p.End-p.Next))
+		}
+		t.row(p.Source, p.Partition, count(p.Next), behind)
 	}
 	return t
 }

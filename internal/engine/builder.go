@@ -31,7 +31,7 @@ func (g *Graph) Build() error {
 		b.faults = append(b.faults, fmt.Sprintf("a job has at most %d states; this one has %d", maxTables, len(g.states)))
 	}
 	if len(b.faults) > 0 {
-		return fmt.Errorf("%s", strings.Join(b.faults, "\n"))
+		return fmt.Errorf("%s", strings.Join(b.faults, "; "))
 	}
 	return nil
 }

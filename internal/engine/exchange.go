@@ -200,6 +200,7 @@ func (x *exchange[K, T]) start(in *Instance) func(pieces []pieceOf) {
 	in.keyInHand = func() string { return fmt.Sprint(key.Key) }
 	push := x.node.instantiate(in)
 	s := &applier[K, T]{x: x, in: in, key: key, push: push, strings: isString[K]()}
+	in.hot = s.hot.list
 	s.tables = in.tables
 	return s.apply
 }
@@ -214,6 +215,7 @@ type applier[K comparable, T any] struct {
 	heads   []cursor[K, T]
 	hashes  []uint64
 	strings bool // keys are strings
+	hot     hotKeys[K]
 }
 
 type cursor[K comparable, T any] struct {
@@ -227,6 +229,7 @@ func (s *applier[K, T]) apply(pieces []pieceOf) {
 	for _, p := range pieces {
 		if items := p.(*piece[K, T]).items; len(items) > 0 {
 			s.heads = append(s.heads, cursor[K, T]{items: items})
+			sample(&s.hot, items)
 		}
 	}
 	for len(s.heads) > 1 && s.in.failed == nil {

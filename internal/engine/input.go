@@ -216,3 +216,39 @@ func (r *Run) Lag() []PartitionLag {
 	}
 	return out
 }
+
+// Ends tells where all partitions end now, new ones included, by a look of its
+// own: what the open ones know may be a while old.
+func (r *Run) Ends(ctx context.Context) (out []PartitionLag, err error) {
+	for _, s := range r.input.sources {
+		ends, err := r.endsOf(ctx, s)
+		if err != nil {
+			return nil, &SourceError{Source: s.spec.name, Cause: err}
+		}
+		out = append(out, ends...)
+	}
+	return out, nil
+}
+
+func (r *Run) endsOf(ctx context.Context, s *openSource) (out []PartitionLag, err error) {
+	reader, err := s.spec.open(ctx, connector.Opening{Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, Name: s.spec.name})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	names, err := reader.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		p, err := reader.Partition(ctx, name, connector.Offset{})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, PartitionLag{Source: s.spec.name, Partition: name, End: p.End()})
+		if err := p.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

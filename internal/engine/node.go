@@ -84,8 +84,10 @@ type Instance struct {
 
 	// For errors: the key in hand, and the entry whose change is passed on.
 	keyInHand func() string
-	operator  string // the keyed operator that runs, by the name of its first state
-	emitting  func() (state, row string)
+	// hot lists the shard's hottest keys, and how many were sampled.
+	hot      func() (keys []counted, samples int64)
+	operator string // the keyed operator that runs, by the name of its first state
+	emitting func() (state, row string)
 
 	warmth byte // so that loads ahead of their use have a use
 

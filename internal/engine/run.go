@@ -213,6 +213,15 @@ func (r *Run) Loaded(number int) {
 	}
 }
 
+// Entries is the number of entries of a state in memory, as of the last epoch's
+// end.
+func (r *Run) Entries(number int) (n int64) {
+	for _, t := range r.tables[number] {
+		n += t.held()
+	}
+	return n
+}
+
 // Dump encodes all of a state.
 func (r *Run) Dump(number int) ([]*state.Changes, error) {
 	out := make([]*state.Changes, r.shards)

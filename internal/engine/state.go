@@ -46,6 +46,7 @@ type tableHandle interface {
 	dump(c *state.Changes) error
 	number() int
 	size() (entries, bytes int64)
+	held() int64
 }
 
 // Pair is a key with an element of it, which is what identifies a row of a map
@@ -183,6 +184,7 @@ func (t *Table[R, S]) resolve(stored *schema.Schema) error {
 }
 
 func (t *Table[R, S]) loaded() {
+	t.count.Store(int64(t.used))
 	if t.observer == nil {
 		return
 	}

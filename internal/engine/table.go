@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/outbox"
@@ -44,6 +45,7 @@ type Table[R comparable, S any] struct {
 	err      error
 	strings  bool  // keys are strings
 	dynamic  int64 // encoded bytes loaded, a measure of what the values point to
+	count    atomic.Int64
 }
 
 const (
@@ -289,9 +291,13 @@ func (t *Table[R, S]) discard(n uint32) {
 	t.used--
 }
 
+// held is the number of entries, as of the last epoch's end.
+func (t *Table[R, S]) held() int64 { return t.count.Load() }
+
 // begin ends the epoch for the table: what it has touched is to be encoded.
 func (t *Table[R, S]) begin(e *Epoch) {
 	t.epoch = e
+	t.count.Store(int64(t.used))
 	t.ended, t.touched = t.touched, t.ended[:0]
 	t.before = t.before[:0]
 	t.encoded = 0

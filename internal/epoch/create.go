@@ -83,14 +83,7 @@ func stillUnknown(doubt, err error) error {
 
 // wait pauses before a try, by the environment's clock.
 func (j *Job) wait(ctx context.Context, try int) error {
-	timer := j.env.Clock.NewTimer(min(firstWait<<(try-1), longestWait))
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return pauseFor(ctx, j.env.Clock, min(firstWait<<(try-1), longestWait))
 }
 
 // makeRecord creates a record that is the same whoever makes it, or that is

@@ -40,7 +40,7 @@ func (e *FormatError) Error() string {
 
 // object is any of the stored types.
 type object interface {
-	Manifest | LiveRecord | BranchFile | Layout | JobFile | Version | Floor | Pin
+	Manifest | LiveRecord | BranchFile | Layout | JobFile | Version | Floor | Pin | Savepoint | Heartbeat | Request
 }
 
 // ladder holds, for each format that was ever released, how its objects become

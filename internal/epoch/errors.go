@@ -37,7 +37,7 @@ type FencedError struct {
 
 // Error implements error.
 func (e *FencedError) Error() string {
-	return fmt.Sprintf("%s: fenced: owner %s (%s) has taken this epoch. Nothing of this process's counts from here on; the other goes on from epoch %d.",
+	return fmt.Sprintf("%s: fenced: owner %s (%s) has taken this epoch. Nothing of this process's counts from here on; the other goes on from epoch %d. Leave the job to it, or start this one again to stand by.",
 		e.At, e.Owner, e.Writer, e.Epoch)
 }
 
@@ -55,7 +55,7 @@ type VoidError struct {
 // Error implements error.
 func (e *VoidError) Error() string {
 	if e.Floor == AllEpochs {
-		return fmt.Sprintf("%s: fenced: this log has ended and was cleaned away; another branch goes on in its place.", e.At)
+		return fmt.Sprintf("%s: fenced: this log has ended and was cleaned away; another branch goes on in its place. Start the build of that branch; `sluice status` names it.", e.At)
 	}
 	return fmt.Sprintf("%s: fenced: others have passed this epoch, and those before %d were cleaned away. Nothing of this process's counts from here on; start it again.", e.At, e.Floor)
 }
@@ -76,9 +76,9 @@ type SealedError struct {
 // Error implements error.
 func (e *SealedError) Error() string {
 	if e.Next != "" {
-		return fmt.Sprintf("%s: sealed by %s: this branch has ended, branch %s is live in its place.", e.At, orUnknown(e.By), e.Next)
+		return fmt.Sprintf("%s: sealed by %s: this branch has ended, branch %s is live in its place. Start the build of that branch; `sluice status` names it.", e.At, orUnknown(e.By), e.Next)
 	}
-	return fmt.Sprintf("%s: sealed by %s: this branch has ended, and another goes on in its place.",
+	return fmt.Sprintf("%s: sealed by %s: this branch has ended, and another goes on in its place. Start the build of that branch; `sluice status` names it.",
 		e.At, orUnknown(e.By))
 }
 

@@ -291,9 +291,7 @@ func TestFollowersNamesAreConsecutive(t *testing.T) {
 	newProcess(t, s, 1).take()
 	p, q := newProcess(t, s, 2), newProcess(t, s, 3)
 	base := Manifest{Format: Format, JobID: p.job.ID(), Branch: "next-1", Task: FirstTask, Kind: Base, Owner: "upgrade", Version: "v", Position: 1}
-	if err := p.job.makeRecord(t.Context(), ManifestPath("next-1", FirstTask, 0), base.Encode); err != nil {
-		t.Fatal(err)
-	}
+	makeBranch(t, p.job, base)
 	follow := func(p *process) *Owner {
 		o, err := p.job.Take(t.Context(), "next-1", FirstTask, p.me)
 		if err != nil {
@@ -332,6 +330,17 @@ func TestFollowersNamesAreConsecutive(t *testing.T) {
 	checkLog(t, p.job, "next-1")
 }
 
+// makeBranch makes a branch's record, and its base.
+func makeBranch(t *testing.T, j *Job, base Manifest) {
+	t.Helper()
+	file := BranchFile{Format: Format, JobID: j.ID(), Branch: base.Branch, Kind: Upgrade}
+	err := errors.Join(j.makeRecord(t.Context(), BranchPath(base.Branch), file.encode),
+		j.makeRecord(t.Context(), ManifestPath(base.Branch, base.Task, 0), base.Encode))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestFollowerThatBecomesLive: between a look at live and the opening the
 // branch may have gone live; live is then known from the record (C5).
 func TestFollowerThatBecomesLive(t *testing.T) {
@@ -339,9 +348,7 @@ func TestFollowerThatBecomesLive(t *testing.T) {
 	main := newProcess(t, s, 1).take()
 	p := newProcess(t, s, 2)
 	base := Manifest{Format: Format, JobID: p.job.ID(), Branch: "next-1", Task: FirstTask, Kind: Base, Owner: "upgrade", Version: "v"}
-	if err := p.job.makeRecord(t.Context(), ManifestPath("next-1", FirstTask, 0), base.Encode); err != nil {
-		t.Fatal(err)
-	}
+	makeBranch(t, p.job, base)
 	p.store.SetPlan(func(c faultstore.Call) faultstore.Fault {
 		if c.Operation == "create" && c.Name == "spend/"+ManifestPath("next-1", FirstTask, 1) {
 			head, hash := main.Head()

@@ -29,7 +29,7 @@ type Job struct {
 func OpenJob(ctx context.Context, e *env.Env, s store.Store, job string) (*Job, error) {
 	j, err := FindJob(ctx, e, s, job)
 	if missing := (*NoJobError)(nil); errors.As(err, &missing) {
-		if err := makeJob(ctx, e, s, job); err != nil {
+		if err := newJob(ctx, e, s, job); err != nil {
 			return nil, err
 		}
 		j, err = FindJob(ctx, e, s, job) // the id is that of whoever was first
@@ -37,7 +37,33 @@ func OpenJob(ctx context.Context, e *env.Env, s store.Store, job string) (*Job, 
 	if err != nil {
 		return nil, err
 	}
-	return j, j.makeRecord(ctx, LayoutPath(0), soleLayout(j.file.JobID).encode)
+	return j, j.makeLayout(ctx)
+}
+
+// makeLayout makes the layout that a job begins with; one that has been live
+// had it.
+func (j *Job) makeLayout(ctx context.Context) error {
+	for _, path := range []string{LayoutPath(0), LivePath(0)} {
+		exists, err := j.store.Exists(ctx, j.Object(path))
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.name, err)
+		}
+		switch {
+		case exists && path == LayoutPath(0):
+			_, err := j.Layout(ctx, 0)
+			return err
+		case exists:
+			return j.damaged(At{}, LayoutPath(0), "the job's layout, since it has been live", "none")
+		}
+	}
+	return j.makeRecord(ctx, LayoutPath(0), soleLayout(j.file.JobID).encode)
+}
+
+func newJob(ctx context.Context, e *env.Env, s store.Store, job string) error {
+	if err := checkNew(ctx, s, job); err != nil {
+		return err
+	}
+	return makeJob(ctx, e, s, job)
 }
 
 func makeJob(ctx context.Context, e *env.Env, s store.Store, job string) error {

@@ -89,6 +89,16 @@ type Pin struct {
 	Time int64  `json:"time"`
 }
 
+// Savepoint is a name pinned to an epoch of each task, safe from clean-up.
+type Savepoint struct {
+	Format int    `json:"format"`
+	JobID  string `json:"job_id"`
+	Name   string `json:"name"`
+	Point
+	By   string `json:"by,omitempty"`
+	Time int64  `json:"time"`
+}
+
 // LiveRecord makes a branch the one whose outputs are delivered.
 type LiveRecord struct {
 	Format int        `json:"format"`

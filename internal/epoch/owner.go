@@ -24,6 +24,7 @@ type Owner struct {
 	floor    Epoch // newest that was seen
 	live     *Generation
 	attempts uint64
+	beats    uint64
 	stopped  error
 }
 

@@ -3,11 +3,13 @@ package epoch
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 )
 
 // ThisProcess describes the running process. What the system doesn't tell stays
@@ -23,6 +25,36 @@ func ThisProcess() Writer {
 		PID:          os.Getpid(),
 		Started:      startTime(firstLine("/proc/self/stat")),
 	}
+}
+
+// Gone tells whether the process is known to be gone: it ran on this machine,
+// since its last boot and in this process's namespace, and there is none of its
+// number that began when it did. Of any other process nothing is known.
+func (w Writer) Gone() bool {
+	me := ThisProcess()
+	if w.Boot == "" || w.PIDNamespace == "" || w.PID == 0 || w.Started == "" ||
+		w.Machine != me.Machine || w.Boot != me.Boot || w.PIDNamespace != me.PIDNamespace {
+		return false
+	}
+	process, err := os.FindProcess(w.PID)
+	if err == nil {
+		err = process.Signal(syscall.Signal(0)) // asks, and does nothing
+	}
+	if errors.Is(err, os.ErrProcessDone) {
+		return true
+	}
+	stat := firstLine(fmt.Sprintf("/proc/%d/stat", w.PID))
+	if stat == "" {
+		return false // another user's, hidden from this one
+	}
+	return startTime(stat) != w.Started || isZombie(stat)
+}
+
+// isZombie tells whether a process has ended and waits for its parent to ask
+// how: the state is the field behind the command.
+func isZombie(stat string) bool {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	return len(fields) > 0 && (fields[0] == "Z" || fields[0] == "X")
 }
 
 // maxSystemFile bounds what is read of the system's one-line files.

@@ -95,11 +95,21 @@ func (o *Owner) tryTake(ctx context.Context, me Identity) (TakeStep, error) {
 	if err != nil {
 		return 0, err
 	}
+	beat, _, err := o.job.Heartbeat(ctx, o.branch, o.task)
+	if damaged := (*DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
+		return 0, err // one that is damaged is overwritten by the next
+	}
 	head, err := o.job.headFrom(ctx, o.branch, o.task, o.head.Epoch)
 	if none := (*NoLogError)(nil); errors.As(err, &none) && !haveLive && o.isFirst() {
 		return StartOver, o.begin(ctx, me.Build)
 	}
 	if err != nil {
+		return 0, o.job.lostLog(err, haveLive && live.Branch == o.branch)
+	}
+	if err := o.job.checkBeat(beat, head); err != nil {
+		return 0, err
+	}
+	if err := o.job.checkRecords(ctx, head, live, haveLive); err != nil {
 		return 0, err
 	}
 	if !haveLive && o.isFirst() {

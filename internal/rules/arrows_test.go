@@ -20,15 +20,16 @@ const public = ". codec connector env file schema sluicetest store"
 // arrows has a row for every package of the tree.
 var arrows = []arrow{
 	// The API knows the runner and the engine. internal/deliver is here for the
-	// type of an error alone.
-	{".", "connector env schema store internal/cli internal/deliver internal/engine internal/epoch internal/runner", ""},
+	// type of an error alone, internal/operate shows users how a run is.
+	{".", "connector env schema store internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/vitals",
+		"github.com/prometheus/client_golang"},
 	{"sluicetest", ". connector env schema store", ""},
 
 	// The contract, and what it stands on.
 	{"env", "", ""},
 	{"schema", "", ""},
 	{"connector", "env schema", ""},
-	{"connector/connectortest", "connector env schema", ""},
+	{"connector/connectortest", "connector env schema internal/forgetful", ""},
 	{"store", "env", ""},
 	{"store/storetest", "env store internal/faultstore", ""},
 
@@ -39,19 +40,27 @@ var arrows = []arrow{
 
 	// The inside, from the epoch log up.
 	{"internal/epoch", "env store", ""},
+	{"internal/clean", "store internal/epoch", ""},
+	{"internal/memory", "internal/epoch", ""},
+	{"internal/scaffold", "", ""},
 	{"internal/avrofile", "", "github.com/klauspost/compress"},
+	{"internal/vitals", "env", ""},
+	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
 	{"internal/engine", "connector env schema internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
-	{"internal/runner", "connector env schema store internal/deliver internal/engine internal/epoch internal/outbox internal/state", ""},
-	{"internal/cli", "env schema store internal/avrofile internal/epoch internal/outbox internal/state",
+	{"internal/runner", "connector env schema store internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/outbox internal/state internal/vitals", ""},
+	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
+	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
 
 	// What only tests use.
 	{"internal/faultstore", "store", ""},
-	{"internal/rules", "", ""},
-	{"internal/torture/...", public + " internal/torture/...", ""},
+	{"internal/faultenv", "env internal/epoch", ""},
+	{"internal/forgetful", "env", ""},
+	{"internal/rules/...", "", ""},
+	{"internal/torture/...", public + " internal/faultenv internal/torture/...", ""},
 
 	// Programs. Examples show what users can do, so they do only that.
 	{"cmd/sluice", "internal/cli", ""},
@@ -62,12 +71,17 @@ var arrows = []arrow{
 // edge are the files of internal/epoch that carry out its decisions; all others
 // decide.
 var edge = map[string]string{
-	"internal/epoch/create.go":  "creates objects",
-	"internal/epoch/job.go":     "opens a job's store",
-	"internal/epoch/log.go":     "reads the log",
-	"internal/epoch/owner.go":   "commits",
-	"internal/epoch/process.go": "asks the operating system who this process is",
-	"internal/epoch/take.go":    "takes a log over",
+	"internal/epoch/create.go":    "creates objects",
+	"internal/epoch/heartbeat.go": "beats",
+	"internal/epoch/job.go":       "opens a job's store",
+	"internal/epoch/log.go":       "reads the log",
+	"internal/epoch/lost.go":      "finds that a record is lost",
+	"internal/epoch/owner.go":     "commits",
+	"internal/epoch/pins.go":      "reads and writes pins, savepoints and floors",
+	"internal/epoch/process.go":   "asks the operating system who this process is",
+	"internal/epoch/request.go":   "makes and reads requests",
+	"internal/epoch/standby.go":   "waits for an owner",
+	"internal/epoch/take.go":      "takes a log over",
 }
 
 // pure are the packages that can't reach the world.

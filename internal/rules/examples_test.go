@@ -141,6 +141,25 @@ func f(i int) {
 `,
 			"bench/a.go": "package main\nimport \"strconv\"\nvar a = account{Name: strconv.Itoa(i)}\nvar s = NewState[string, int](strconv.Itoa(i)) // fault\n",
 		},
+		"texts of errors": {
+			"a.go": `package sluice
+import ("errors"; "fmt")
+var errA = errors.New("the block ends early")
+var errB = errors.New("The block ends early") // fault
+var errC = errors.New("CSV has no header")
+var errD = errors.New("Avro has no header")
+func f(err error) error { return fmt.Errorf("read %s: %w", name, err) }
+func g(err error) error { return fmt.Errorf("read %s: %v", name, err) } // fault
+func h() error { return fmt.Errorf("failed to read %s", name) } // fault
+func i() error { return fmt.Errorf("two\nlines") } // fault
+func j(err error) error { return fmt.Errorf("%d%% of %T", n, err) }
+func k() error { return usagef("Shards: %d", n) } // fault
+func l(e *E) error { return fmt.Errorf("%.*q: %s", n, name, e.Cause) } // fault
+func m() error { return fmt.Errorf(text) }
+`,
+			"a_test.go":     "package sluice\nvar errA = errors.New(\"Any\")\n",
+			"bench/main.go": "package main\nvar errA = errors.New(\"Any\")\n",
+		},
 		"no sleeping tests": {
 			"a_test.go":            "package sluice\nimport (\"testing\"; \"time\")\nfunc TestA(t *testing.T) {\n\ttime.Sleep(1) // fault\n}\n",
 			"store/storetest/a.go": "package storetest\nimport (\"testing\"; \"time\")\nfunc TestA(t *testing.T) {\n\ttime.Sleep(1) // fault\n}\n",

@@ -8,13 +8,18 @@ import (
 // worldly are the files and folders that reach the world by themselves, and why
 // they may.
 var worldly = map[string]string{
-	"env":                       "is the way to the world",
-	"main.go":                   "ends the process with the command line's exit code",
-	"store/folder.go":           "compares files, and tells the system's errors apart",
-	"store/upload.go":           "tells the system's errors apart",
-	"store/storetest":           "starts processes that race each other",
-	"internal/cli":              "is the edge between a person and the library: terminal, signals, exit codes",
-	"internal/epoch/process.go": "asks the operating system who this process is",
+	"env":                        "is the way to the world",
+	"main.go":                    "ends the process with the command line's exit code",
+	"options.go":                 "names the type of the listener that it is given",
+	"store/folder.go":            "tells the system's errors apart",
+	"store/race.go":              "compares files, and tells the system's errors apart",
+	"store/filesystem_linux.go":  "asks the system for a file system's name",
+	"store/upload.go":            "tells the system's errors apart",
+	"store/storetest":            "starts processes that race each other",
+	"internal/cli":               "is the edge between a person and the library: terminal, signals, exit codes",
+	"internal/epoch/process.go":  "asks the operating system who this process is",
+	"internal/memory/process.go": "looks for the limits of this process",
+	"internal/operate":           "answers over HTTP",
 }
 
 // programs are folders of programs, which are the world's own.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/vitals"
 )
 
 // committer turns the engine's epochs into manifests: what an epoch holds is
@@ -20,6 +22,8 @@ type committer struct {
 	segments map[string][]epoch.Segment // by state, with merges that no manifest has yet
 	ahead    int                        // epochs that are open or being written
 	changed  chan struct{}              // closed and replaced when admit may look again
+
+	goal []engine.PartitionLag // what is to be read before the job stops; nil: nothing in particular
 }
 
 func newCommitter(ctx context.Context, r *runner) *committer {
@@ -59,14 +63,20 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 	}()
 	note := c.r.o.Env.Clock.NewTimer(notedAfter)
 	defer note.Stop()
+	look := c.r.o.Env.Clock.NewTimer(sampleEvery)
+	defer look.Stop()
+	c.sample(run)
 	done := ctx.Done()
+	next, pending := (<-chan chan written)(queue), (chan written)(nil)
 	for {
 		select {
-		case pending, ok := <-queue:
+		case first, ok := <-next:
 			if !ok {
 				return c.finish(ctx, run)
 			}
-			w := <-pending
+			next, pending = nil, first // one at a time
+		case w := <-pending:
+			next, pending = queue, nil
 			if w.err != nil {
 				return w.err
 			}
@@ -83,9 +93,23 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 				return err
 			}
 			note.Reset(notedAfter)
+		case <-look.C():
+			c.sample(run)
+			if pending != nil {
+				c.r.o.Board.Wait("an epoch's objects are being written to the store")
+			}
+			look.Reset(sampleEvery)
+		case <-c.r.pulse.drain:
+			ends, err := run.Ends(hard)
+			if err != nil {
+				return err
+			}
+			c.goal = append([]engine.PartitionLag{}, ends...) // not nil, even without partitions
+			c.drained()
 		case err := <-c.r.failed:
 			return err
 		case <-done:
+			c.r.o.Board.SetRole(vitals.Stopping)
 			run.Stop()
 			done = nil
 		}
@@ -126,15 +150,16 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	if err != nil {
 		return err
 	}
+	c.r.left.referred(m)
+	c.r.removeLeftovers(ctx)
+	c.r.cleaning.committed(m.Epoch, c.r.o.KeepEpochs)
 	_, hash := c.r.owner.Head()
 	for _, s := range c.r.sinks {
 		if o, ok := owedBy(m, hash, s.spec.Name); ok {
 			s.deliver.Add(o)
 		}
 	}
-	if c.r.o.Committed != nil {
-		c.r.o.Committed(m, run.Lag(), w.epoch.Pause())
-	}
+	c.tell(run, m, w.epoch.Pause())
 	run.Release(w.epoch)
 	c.mu.Lock()
 	c.ahead--
@@ -144,11 +169,48 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	return nil
 }
 
+// tell tells those who watch that an epoch is committed.
+func (c *committer) tell(run *engine.Run, m epoch.Manifest, pause time.Duration) {
+	lag := run.Lag()
+	outputs := map[string]int64{}
+	for name, s := range m.Sinks {
+		for _, o := range s.Outbox {
+			outputs[name] += o.Rows
+		}
+	}
+	c.r.o.Board.SetPartitions(partitionsOf(lag))
+	c.r.o.Board.Committed(vitals.Commit{
+		Epoch: uint64(m.Epoch), Position: uint64(m.Position), Records: m.Counts["records"], DeadLetters: m.Counts["dead_letters"],
+		Bytes: m.Counts["bytes"], Outputs: outputs, Pause: pause,
+	})
+	if c.r.o.Committed != nil {
+		c.r.o.Committed(m, lag, pause)
+	}
+	c.drained()
+}
+
+// drained stops the run once it has read what there was when it was asked to
+// stop with that.
+func (c *committer) drained() {
+	if c.goal == nil {
+		return
+	}
+	head, _ := c.r.owner.Head()
+	for _, g := range c.goal {
+		if head.Sources[g.Source].Partitions[g.Partition].Next < g.End {
+			return
+		}
+	}
+	c.goal = nil
+	c.r.halt()
+}
+
 // manifest is an epoch's manifest; c.mu is held.
 func (c *committer) manifest(w written) epoch.Manifest {
 	head, _ := c.r.owner.Head()
 	m := carry(head)
 	m.Kind, m.Now, m.Runs = epoch.Data, w.epoch.Now, w.epoch.Runs
+	m.Request = max(m.Request, c.r.pulse.asked.Load())
 	for source, parts := range w.epoch.Offsets {
 		s := epoch.SourceState{Partitions: map[string]epoch.Offset{}}
 		for part, at := range parts {
@@ -183,7 +245,8 @@ func (c *committer) note(ctx context.Context) error {
 	head, _ := c.r.owner.Head()
 	m := carry(head)
 	m.Kind = epoch.Open
-	news := false
+	m.Request = max(m.Request, c.r.pulse.asked.Load())
+	news := m.Request > head.Request
 	for _, s := range c.r.sinks {
 		at := m.Sinks[s.spec.Name]
 		if confirmed := s.deliver.Confirmed(); confirmed > at.Confirmed {
@@ -204,6 +267,7 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 	if err := run.Close(); err != nil {
 		return err
 	}
+	c.r.o.Board.SetRole(vitals.Stopping)
 	hard := context.WithoutCancel(ctx)
 	waiting, cancel := context.WithCancel(hard)
 	defer cancel()
@@ -219,10 +283,17 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 			}
 		}
 	}()
+	look := c.r.o.Env.Clock.NewTimer(sampleEvery)
+	defer look.Stop()
 	for stop := ctx.Done(); ; {
 		select {
 		case <-delivered:
+			c.r.sampleSinks()
 			return c.note(hard)
+		case <-look.C():
+			c.r.o.Board.Alive()
+			c.r.sampleSinks()
+			look.Reset(sampleEvery)
 		case <-stop:
 			stop = nil
 			timer.Reset(c.r.o.Grace)
@@ -234,45 +305,6 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 			return err
 		}
 	}
-}
-
-// admit is called before an epoch is opened: it waits while a restore would have
-// to read too many segments, or a sink has too much to catch up with.
-func (c *committer) admit(ctx context.Context) error {
-	for {
-		c.mu.Lock()
-		changed := c.changed
-		ok := true
-		for _, s := range c.segments {
-			if len(s)+c.ahead+1 > segmentsAtMost {
-				ok = false
-			}
-		}
-		if ok {
-			c.ahead++
-		}
-		c.mu.Unlock()
-		if ok {
-			break
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	for _, s := range c.r.sinks {
-		if err := s.deliver.Wait(ctx, undelivered); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wake lets admit look again; c.mu is held.
-func (c *committer) wake() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }
 
 // unwritten names an object that could not be written.

@@ -81,9 +81,9 @@ type ConsentError struct {
 
 // Error implements error.
 func (e *ConsentError) Error() string {
-	would := "nothing would be dropped"
+	would := "nothing would be dropped, so leave it out"
 	if len(e.Drops) > 0 {
-		would = "what would be dropped is " + strings.Join(e.Drops, ", ")
+		would = "name what would be: " + strings.Join(e.Drops, ", ")
 	}
 	return fmt.Sprintf("%s: --drop %s: that is not dropped; %s", e.Job, e.Name, would)
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
+	"github.com/sluicestream/sluice/internal/vitals"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -40,6 +42,22 @@ type Options struct {
 	Gap []string
 	// Replace runs this build although it was replaced by another.
 	Replace bool
+	// Lease is how long an owner may give no sign of life before a start takes
+	// over; it gives one itself three times in that time. TakeOver does not wait.
+	Lease    time.Duration
+	TakeOver bool
+	// Keep and KeepEpochs are for how long, and how many, epochs are kept at
+	// least. Below 0 epochs nothing is cleaned up.
+	Keep       time.Duration
+	KeepEpochs int
+	// Limit is the memory that the process may have; 0 bytes: not known.
+	Limit memory.Limit
+	// Board is where the run notes how it is.
+	Board *vitals.Board
+	// Volatile allows a store that forgets what was synced when the machine stops.
+	Volatile bool
+	// Asked, if not nil, is told what was asked of the job, and by whom.
+	Asked func(what, by string)
 	// Committed, if not nil, is told of each epoch that was committed, and how
 	// far the partitions have been read, and of the longest time for which a shard
 	// took no record because of the epoch's end.
@@ -57,6 +75,9 @@ const (
 	// segmentsAtMost is the number of segments per state that a restore has to
 	// read at the most. Reading waits for the merges before that is passed.
 	segmentsAtMost = 12
+	// slowFrom is the number of segments from which on epochs are opened at half
+	// the pace, so that merges catch up before reading has to stop.
+	slowFrom = 10
 	// notedAfter is the time within which deliveries are noted in the log if no
 	// epoch comes by.
 	notedAfter = time.Second

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
 )
@@ -38,8 +40,11 @@ func (r *runner) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.compare(ctx, head.Manifest)
-	return err
+	if _, err = r.compare(ctx, head.Manifest); err != nil {
+		return err
+	}
+	m := head.Manifest
+	return memory.Admit(epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, needs(m), r.o.Limit)
 }
 
 // RefusedError says that this build can't go on from where the job stands.
@@ -51,8 +56,18 @@ type RefusedError struct {
 
 // Error implements error.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s: refused: this build does not fit what is stored; nothing was changed:\n  %s", e.At, strings.Join(e.Reasons, "\n  "))
+	return fmt.Sprintf("%s: refused: this build does not fit what is stored: %s. Nothing was changed. Mend the build, or run the one that the job ran before; `sluice state list %s` shows what is stored.",
+		e.At, strings.Join(e.Reasons, "; "), e.Job)
 }
+
+// Summary is what the error says without the reasons, and Details are these: for
+// those who show them as a list.
+func (e *RefusedError) Summary() string {
+	return fmt.Sprintf("%s: refused: this build does not fit what is stored. Nothing was changed. Mend the build, or run the one that the job ran before; `sluice state list %s` shows what is stored.", e.At, e.Job)
+}
+
+// Details has one line for each difference.
+func (e *RefusedError) Details() []string { return e.Reasons }
 
 // ExitCode is the exit code of the command line.
 func (e *RefusedError) ExitCode() int { return 13 }
@@ -201,12 +216,38 @@ func (r *runner) load(ctx context.Context, run *engine.Run, m epoch.Manifest) er
 		if err != nil {
 			return err
 		}
+		load = r.guarded(m, spec.Name, rows, load)
 		if err := state.Restore(ctx, r.o.Store, r.o.Job, form, entry.Segments, run.Slots(), load); err != nil {
 			return err
 		}
 		run.Loaded(i)
 	}
 	return nil
+}
+
+// looksWhileLoading is the number of rows between two looks at the memory.
+const looksWhileLoading = 1 << 14
+
+// guarded is a load that gives up when the memory does not suffice, before the
+// kernel ends the process for that, again at each restart.
+func (r *runner) guarded(m epoch.Manifest, name string, rows int64, load func(part int) func(*state.Entry) error) func(part int) func(*state.Entry) error {
+	if r.guard == nil {
+		return load
+	}
+	at := epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}
+	var loaded atomic.Int64
+	return func(part int) func(*state.Entry) error {
+		put, n := load(part), 0
+		return func(e *state.Entry) error {
+			if n++; n%looksWhileLoading == 0 {
+				if err := r.guard.Loading(at, name, loaded.Add(looksWhileLoading), rows); err != nil {
+					return err
+				}
+				r.o.Board.Alive()
+			}
+			return put(e)
+		}
+	}
 }
 
 // adopt makes a branch whose head is another version's one of this version: the

@@ -11,6 +11,9 @@ import (
 	"github.com/sluicestream/sluice/internal/deliver"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
+	"github.com/sluicestream/sluice/internal/vitals"
+	"github.com/sluicestream/sluice/store"
 )
 
 // Result says how a run that ended without an error stands.
@@ -26,18 +29,65 @@ type Result struct {
 // ctx ends, the epoch that is open is closed and committed, and deliveries have
 // Options.Grace to finish.
 func Run(ctx context.Context, o Options) (Result, error) {
-	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}}
-	defer r.closeSinks()
-	if err := r.open(ctx); err != nil {
+	ctx, halt := context.WithCancel(ctx)
+	defer halt()
+	if err := probe(ctx, o); err != nil {
 		return Result{}, unlessStopped(ctx, err)
 	}
+	o.Store = timedStore{o.Store, o.Env.Clock, o.Board}
+	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit)}
+	r.pulse = pulse{r: r, drain: make(chan struct{}, 1)}
+	result, err := r.run(ctx)
+	r.closeSinks()
+	r.o.Board.SetRole(vitals.Stopped)
+	r.pulse.end(ctx, !fencedBy(err))
+	return result, err
+}
+
+// probe has a store that can be held to its word tried before it is relied on.
+func probe(ctx context.Context, o Options) error {
+	s, ok := o.Store.(interface {
+		Probe(ctx context.Context, o store.ProbeOptions) (store.ProbeReport, error)
+	})
+	if !ok {
+		return nil
+	}
+	report, err := s.Probe(ctx, store.ProbeOptions{Volatile: o.Volatile})
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Job, err)
+	}
+	o.Log.Info("the store keeps its word", "store", report.Store, "file_system", report.FileSystem)
+	return nil
+}
+
+// run is Run, up to letting go of the branch.
+func (r *runner) run(ctx context.Context) (Result, error) {
+	err := r.open(ctx)
+	var asked *epoch.RequestedError
+	if errors.As(err, &asked) {
+		r.pulse.done(asked.Request)
+		return Result{}, nil
+	}
+	if err != nil {
+		return Result{}, unlessStopped(ctx, err)
+	}
+	defer r.startCleaning(ctx)()
 	for {
 		err := r.attempt(ctx)
+		r.left.giveUp()
 		var failed *engine.RecordError
 		if err == nil || !errors.As(err, &failed) || !r.sidestep(failed) {
 			return r.result(), unlessStopped(ctx, r.explain(err))
 		}
 	}
+}
+
+// fencedBy tells whether an error says that another process owns the branch.
+func fencedBy(err error) bool {
+	var fenced *epoch.FencedError
+	var void *epoch.VoidError
+	var sealed *epoch.SealedError
+	return errors.As(err, &fenced) || errors.As(err, &void) || errors.As(err, &sealed)
 }
 
 // unlessStopped makes no error of a stop that comes before the first record:
@@ -58,6 +108,12 @@ type runner struct {
 	stored *stored // the state as it was found
 	sinks  []*sink
 	skip   map[engine.RecordID]*engine.RecordError
+	pulse  pulse
+	left   leftovers
+	guard  *memory.Guard
+	halt   context.CancelFunc // ends the run as a signal does
+
+	cleaning *cleaning // nil: nothing is cleaned up
 
 	started    bool // the deliveries have been
 	stop       context.CancelFunc
@@ -148,6 +204,9 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.job = job
+	if r.pulse.known, err = job.NewestRequest(ctx, 0); err != nil {
+		return err
+	}
 	if err := r.check(ctx); err != nil {
 		return err
 	}
@@ -157,10 +216,16 @@ func (r *runner) open(ctx context.Context) error {
 	}
 	r.o.Build.Version = hash
 	me := epoch.Identity{Build: r.o.Build, Version: r.o.Version, Writer: epoch.ThisProcess(), Replace: r.o.Replace}
-	if r.owner, err = job.TakeLive(ctx, epoch.FirstTask, me); err != nil {
+	identity := vitals.Identity{Job: r.o.Job, Task: epoch.FirstTask, Version: hash, Build: r.o.Build.String()}
+	r.o.Board.SetIdentity(identity)
+	if err := r.take(ctx, me); err != nil {
 		return err
 	}
 	head, _ := r.owner.Head()
+	identity.Branch, identity.Owner = head.Branch, r.owner.ID()
+	r.o.Board.SetIdentity(identity)
+	r.o.Board.SetRole(vitals.Restoring)
+	r.startPulse(ctx)
 	if r.stored, err = r.compare(ctx, head); err != nil { // it may have moved since it was checked
 		return err
 	}
@@ -199,6 +264,7 @@ func (r *runner) attempt(ctx context.Context) error {
 	if err := run.Start(ctx); err != nil {
 		return err
 	}
+	r.o.Board.SetRole(vitals.Running)
 	return c.loop(ctx, run)
 }
 

@@ -105,6 +105,7 @@ func (r *runner) retry(ctx context.Context, what, name string, write func(path s
 		if err != nil {
 			return err
 		}
+		r.left.tried(path)
 		if err = write(path); err == nil {
 			return nil
 		}

@@ -61,7 +61,7 @@ func run(s settings) error {
 	}
 	fmt.Println("started")
 	return shop(s, seen).Run(context.Background(), sluice.Options{
-		Env: e, Store: folder, Shards: s.shards, Epoch: s.epoch, EpochBytes: s.epochBytes, BatchRecords: s.batch,
+		Env: e, Store: folder, Volatile: true, Shards: s.shards, Epoch: s.epoch, EpochBytes: s.epochBytes, BatchRecords: s.batch,
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Committed: func(sluice.Committed) { fmt.Println("committed") },
 	})

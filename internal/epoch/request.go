@@ -1,0 +1,99 @@
+package epoch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluicestream/sluice/store"
+)
+
+// RequestKind is what a request asks for.
+type RequestKind string
+
+// The requests. They decide nothing that the log decides.
+const (
+	// StopRequest asks all processes of the job that run or stand by to stop.
+	StopRequest RequestKind = "stop"
+	// DrainRequest asks the same, once all input of the moment has been read.
+	DrainRequest RequestKind = "drain"
+)
+
+// Request is what somebody asks of the processes that run a job. Those are
+// asked that were started before it, and see it with their heartbeat.
+type Request struct {
+	Format int         `json:"format"`
+	JobID  string      `json:"job_id"`
+	N      uint64      `json:"n"` // from 1
+	Kind   RequestKind `json:"kind"`
+	By     string      `json:"by"`
+	Time   int64       `json:"time"` // microseconds since 1970 UTC
+}
+
+func (r Request) encode() ([]byte, error) { return encode(r) }
+
+// maxAsks bounds how often the next number is tried: each time somebody else
+// has asked for something in the same moment.
+const maxAsks = 100
+
+// Ask makes a request.
+func (j *Job) Ask(ctx context.Context, kind RequestKind, by string) (Request, error) {
+	newest, err := j.NewestRequest(ctx, 0)
+	if err != nil {
+		return Request{}, err
+	}
+	r := Request{Format: Format, JobID: j.file.JobID, Kind: kind, By: by, Time: j.now()}
+	for range maxAsks {
+		newest++
+		r.N = newest
+		data, err := r.encode()
+		if err != nil {
+			return r, fmt.Errorf("%s: the request can't be written: %w", j.name, err)
+		}
+		outcome, _, err := j.create(ctx, ControlPath(r.N), data)
+		if err != nil || outcome == Mine {
+			return r, err
+		}
+	}
+	return r, fmt.Errorf("%s: the numbers of %d requests were taken one after the other: something asks in a loop; find it in %s, or try again", j.name, maxAsks, j.Object("control/"))
+}
+
+// NewestRequest is the number of the newest request; 0 if there is none. The
+// search begins at a number that is known.
+func (j *Job) NewestRequest(ctx context.Context, known uint64) (uint64, error) {
+	search := SearchHead(max(1, Epoch(known)), 0)
+	if err := j.search(ctx, search, func(n Epoch) string { return ControlPath(uint64(n)) }); err != nil {
+		return 0, err
+	}
+	newest, ok := search.Head()
+	if !ok {
+		return 0, nil
+	}
+	return uint64(newest), nil
+}
+
+// Request reads a request; the error matches [store.ErrNotFound] if there is
+// none.
+func (j *Job) Request(ctx context.Context, n uint64) (Request, error) {
+	r, _, err := read[Request](ctx, j, At{}, ControlPath(n))
+	if err == nil && (r.N != n || r.JobID != j.file.JobID) {
+		err = j.damaged(At{}, ControlPath(n), fmt.Sprintf("request %d of job %s", n, j.file.JobID), fmt.Sprintf("request %d of job %s", r.N, r.JobID))
+	}
+	return r, err
+}
+
+// RequestsAfter reads the requests behind one that is known, in their order.
+func (j *Job) RequestsAfter(ctx context.Context, known uint64) ([]Request, error) {
+	var found []Request
+	for n := known + 1; len(found) < maxAsks; n++ {
+		r, err := j.Request(ctx, n)
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return found, err
+		}
+		found = append(found, r)
+	}
+	return found, nil
+}

@@ -1,0 +1,158 @@
+package epoch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicestream/sluice/env"
+)
+
+// Standby is how a start waits for an owner that lives (T5).
+type Standby struct {
+	// Lease is how long neither head nor heartbeat may have changed before the
+	// owner is taken for gone; an owner's longer lease counts instead.
+	Lease time.Duration
+	// TakeOver says that a person wants the branch now.
+	TakeOver bool
+	// Me is this process, its build with its version: one that was replaced
+	// need not wait.
+	Me Identity
+	// Known is the newest request from before this process: later ones ask it.
+	Known uint64
+	// Waiting, if set, is told whom this process stands by for: once, and again
+	// when that changes.
+	Waiting func(head Manifest)
+}
+
+// RequestedError says that a process was asked to stop while it stood by.
+type RequestedError struct{ Request Request }
+
+// Error implements error.
+func (e *RequestedError) Error() string {
+	return fmt.Sprintf("asked to stop by %s (request %d)", orUnknown(e.Request.By), e.Request.N)
+}
+
+// looksPerLease is how often a start looks at an owner during a lease, and
+// slowestLook the longest time between two looks.
+const (
+	looksPerLease = 20
+	slowestLook   = 500 * time.Millisecond
+)
+
+// AwaitLive waits until a task of the live branch may be taken (T5). Time is
+// counted in pauses between two looks that saw the same, so that neither a clock
+// that steps nor a pause of this very process makes an owner look dead.
+//
+// The error is a [SupersededError] if this build was replaced, by the head of the
+// moment, and a [RequestedError] if the job was asked to stop meanwhile.
+func (j *Job) AwaitLive(ctx context.Context, task string, s Standby) error {
+	w := standing{job: j, task: task, s: s}
+	pause := min(s.Lease/looksPerLease, slowestLook)
+	for {
+		take, err := w.look(ctx)
+		if err != nil || take {
+			return err
+		}
+		if err := pauseFor(ctx, j.env.Clock, pause); err != nil {
+			return err
+		}
+		w.still += pause
+	}
+}
+
+// standing is a start that stands by.
+type standing struct {
+	job  *Job
+	task string
+	s    Standby
+
+	branch string
+	hash   string // of the head last seen
+	owner  string // who was last told to Waiting
+	epoch  Epoch
+	beat   string // owner and count of the heartbeat last seen
+	still  time.Duration
+}
+
+// look looks once, and decides.
+func (w *standing) look(ctx context.Context) (take bool, err error) {
+	if err := w.requests(ctx); err != nil {
+		return false, err
+	}
+	live, ok, err := w.job.Live(ctx)
+	if err != nil {
+		return false, err
+	}
+	branch := MainBranch
+	if ok {
+		branch = live.Branch
+	}
+	if branch != w.branch {
+		w.branch, w.epoch, w.still = branch, 0, 0
+	}
+	beat, there, err := w.job.Heartbeat(ctx, branch, w.task)
+	if damaged := (*DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
+		return false, err // one that is damaged decides nothing either; its owner writes the next
+	}
+	head, err := w.job.headFrom(ctx, branch, w.task, w.epoch)
+	if none := (*NoLogError)(nil); errors.As(err, &none) && !ok {
+		return true, nil // the job has never run
+	}
+	if err != nil {
+		return false, w.job.lostLog(err, ok)
+	}
+	return w.decide(head, beat, there)
+}
+
+func (w *standing) decide(head Head, beat Heartbeat, there bool) (bool, error) {
+	pulse := fmt.Sprintf("%s %d", beat.Owner, beat.Beat)
+	if head.Hash != w.hash || pulse != w.beat {
+		w.hash, w.beat, w.epoch, w.still = head.Hash, pulse, head.Manifest.Epoch, 0
+	}
+	view := StandbyView{Head: head, Still: w.still.Microseconds(), TakeOver: w.s.TakeOver, Gone: head.Manifest.Writer.Gone()}
+	if there {
+		view.Beat = &beat
+	}
+	view.Lease = LeaseOf(w.s.Lease.Microseconds(), view.Beat)
+	if DecideStandby(view) {
+		return true, nil
+	}
+	at := At{w.job.name, w.branch, w.task, head.Manifest.Epoch}
+	if DecideTake(TakeView{Head: head, Me: w.s.Me.Build, Replace: w.s.Me.Replace}) == RefuseSuperseded {
+		return false, &SupersededError{At: at, Build: w.s.Me.Build, Now: head.Manifest.Build}
+	}
+	if w.s.Waiting != nil && head.Manifest.Owner != w.owner {
+		w.owner = head.Manifest.Owner
+		w.s.Waiting(head.Manifest)
+	}
+	return false, nil
+}
+
+// requests looks whether the job was asked to stop since this process began.
+func (w *standing) requests(ctx context.Context) error {
+	found, err := w.job.RequestsAfter(ctx, w.s.Known)
+	if err != nil {
+		return err
+	}
+	for _, r := range found {
+		w.s.Known = r.N
+		if r.Kind == StopRequest || r.Kind == DrainRequest {
+			return &RequestedError{Request: r}
+		}
+	}
+	return nil
+}
+
+// pauseFor waits, by a clock, unless ctx ends.
+func pauseFor(ctx context.Context, clock env.Clock, d time.Duration) error {
+	timer := clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

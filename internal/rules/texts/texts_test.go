@@ -1,0 +1,192 @@
+package texts
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/file"
+	"github.com/sluicestream/sluice/internal/avrofile"
+	"github.com/sluicestream/sluice/internal/deliver"
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
+	"github.com/sluicestream/sluice/internal/operate"
+	"github.com/sluicestream/sluice/internal/runner"
+	"github.com/sluicestream/sluice/schema"
+	"github.com/sluicestream/sluice/store"
+)
+
+// module is the prefix of this repository's own import paths.
+const module = "github.com/sluicestream/sluice"
+
+// example is an error, and what its text must have.
+type example struct {
+	err error
+	// begins is what the text begins with: the job, or where there is none, the
+	// store or the file.
+	begins string
+	// says are what it names besides: the thing, what was expected and found.
+	says []string
+	// part says of an error that is only told inside of others, which name the
+	// job and the way out, which these are.
+	part string
+}
+
+func at() epoch.At { return epoch.At{Job: "spend", Branch: "main", Task: "0.0", Epoch: 1841} }
+
+const atText = "spend: branch main, task 0.0, epoch 1841: "
+
+// inside are the types without a name outside of their package, and what carries
+// them out of it.
+var inside = map[string]string{
+	"codec.mismatch":              "the cause in a connector.DecodeError",
+	"file.cellError":              "the cause in a connector.DecodeError",
+	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
+	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
+}
+
+func examples() []example {
+	build := epoch.Build{Revision: "4be0", Executable: "0123456789abcdef", Version: "fedcba9876543210"}
+	writer := epoch.Writer{Host: "db7", PID: 77}
+	record := &engine.RecordError{Source: "orders", Partition: "a.jsonl", Offset: 59, Operator: "spend", Key: `"ann"`, Cause: errors.New("expected int64, found a string")}
+	source := &engine.SourceError{Source: "orders", Partition: "a.jsonl", Cause: fs.ErrPermission}
+	limit := memory.Limit{Bytes: 1 << 30, Source: memory.FromCgroup}
+	inputError := "an InputError"
+	damaged := "a DamagedError"
+	fault := "a FaultsError or a RefusedError"
+	return []example{
+		{err: &sluice.FaultsError{Job: "spend", Faults: []string{"source x: one", "sink y: two"}}, begins: "spend: ", says: []string{"source x: one; sink y: two"}},
+		{err: &sluice.PendingError{Job: "spend", Pending: map[string]int{"b": 2, "a": 1}}, begins: "spend: ", says: []string{"1 to sink a, 2 to sink b"}},
+
+		{err: &connector.DecodeError{Field: "Cents", At: 7, Cause: errors.New("expected int64, found a string")}, says: []string{"field Cents", "expected int64", "found a string"}, part: inputError},
+		{err: &file.ChangedError{File: "in/a.jsonl", Expected: "512 bytes", Found: "7"}, begins: "file in/a.jsonl ", says: []string{"expected 512 bytes", "found 7"}},
+		{err: &file.LineError{File: "in/a.jsonl", Offset: 59, Max: 1024, OpenQuote: true}, begins: "file in/a.jsonl: ", says: []string{"byte 59", "1024 bytes", "quote"}},
+		{err: &schema.UnsupportedError{Name: "spend", Faults: []schema.Fault{{Path: "A", Reason: "an interface"}, {Path: "B", Reason: "a channel"}}}, begins: "spend.A: ", says: []string{"an interface; spend.B: a channel"}, part: fault},
+		{err: &schema.ResolveError{Name: "spend", Differences: []schema.Difference{{Path: "Cents"}}}, says: []string{"spend.Cents"}, part: fault},
+		{err: &schema.ValueError{Path: "spend.Cents", Reason: "expected a number, found a string"}, begins: "spend.Cents: ", says: []string{"expected", "found"}, part: damaged},
+		{err: &store.UnfitError{Store: "/data", FileSystem: "vfat", Fault: store.NoLink, Why: "it has no links"}, begins: "store /data: ", says: []string{"expected", "found vfat", "it has no links"}},
+		{err: &store.UnfitError{Store: "/data", FileSystem: "tmpfs", Fault: store.Forgets, Why: "it is memory"}, begins: "store /data: ", says: []string{"--volatile"}},
+
+		{err: record, begins: "source orders, partition a.jsonl, offset 59: ", says: []string{"spend", `key "\"ann\""`, "expected int64", "found a string"}, part: inputError},
+		{err: source, begins: "source orders, partition a.jsonl: ", part: inputError},
+		{err: &engine.StateError{State: "spend", Key: "ann", Cause: errors.New("a panic")}, begins: "state spend, ", says: []string{"ann", "a panic"}, part: "the error of the run, with the epoch"},
+		{err: &engine.PanicError{Value: "nil map", Stack: "goroutine 1\nmain.go"}, says: []string{"nil map"}, part: inputError},
+		{err: &runner.InputError{At: at(), Record: record}, begins: atText, says: []string{"source orders, partition a.jsonl, offset 59"}},
+		{err: &runner.InputError{At: at(), Source: source}, begins: atText, says: []string{"source orders, partition a.jsonl"}},
+		{err: &runner.RefusedError{At: at(), Reasons: []string{"spend.A: one", "spend.B: two"}}, begins: atText, says: []string{"spend.A: one; spend.B: two", "Nothing was changed"}},
+		{err: &runner.ConsentError{Job: "spend", Name: "shop", Drops: []string{"shops"}}, begins: "spend: ", says: []string{"--drop shop", "shops"}},
+		{err: &runner.ConsentError{Job: "spend", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop"}},
+
+		{err: &epoch.FencedError{At: at(), Owner: "a1", Writer: writer}, begins: atText, says: []string{"owner a1", "process 77 on db7"}},
+		{err: &epoch.VoidError{At: at(), Floor: 2000}, begins: atText, says: []string{"2000"}},
+		{err: &epoch.VoidError{At: at(), Floor: epoch.AllEpochs}, begins: atText},
+		{err: &epoch.SealedError{At: at(), By: "upgrade", Next: "side"}, begins: atText, says: []string{"upgrade", "branch side"}},
+		{err: &epoch.SealedError{At: at(), By: "upgrade"}, begins: atText, says: []string{"upgrade"}},
+		{err: &epoch.SupersededError{At: at(), Build: build, Now: epoch.Build{Revision: "5cf1"}}, begins: atText, says: []string{"4be0", "0123456789ab", "5cf1"}},
+		{err: &epoch.DamagedError{At: at(), Object: "spend/job.json", Expected: "a sum", Found: "none"}, begins: atText, says: []string{"spend/job.json", "expected a sum", "found none", "Nothing was changed"}},
+		{err: &epoch.NoJobError{Job: "spend", Store: "/data"}, begins: "spend: ", says: []string{"/data"}},
+		{err: &epoch.NoLogError{At: epoch.At{Job: "spend", Branch: "side", Task: "0.0"}}, begins: "spend: ", says: []string{"branch side", "task 0.0"}},
+		{err: &epoch.RequestedError{Request: epoch.Request{N: 3, By: "ann on db7"}}, says: []string{"ann on db7", "request 3"}, part: "what the log says of a standby that was asked to stop: it ends as it should"},
+		{err: &epoch.FormatError{Object: "spend/job.json", Format: 9, Newest: 1}, begins: "spend/job.json ", says: []string{"format 9", "up to 1"}},
+		{err: &avrofile.FormatError{Offset: 70, Expected: "a block", Found: "the end"}, says: []string{"byte 70", "expected a block", "found the end"}, part: damaged},
+		{err: &deliver.DisagreeError{At: at(), Sink: "out", Position: 7, Reason: "it remembers 9"}, begins: atText, says: []string{"sink out", "position 7", "it remembers 9", "Nothing was written"}},
+		{err: &memory.TooLargeError{At: at(), Needs: []memory.Need{{State: "spend", Rows: 9, Bytes: 3 << 30, AtLeast: 2 << 30}}, Least: 2<<30 + 16<<20, Limit: limit}, begins: atText, says: []string{"spend 2.0 GiB to 3.0 GiB in 9 rows", "1.0 GiB (cgroup memory.max)", "Nothing was changed"}},
+		{err: &memory.TooLargeError{At: at(), Loading: "spend", Loaded: 5, Rows: 9, InUse: 1 << 30, Limit: limit}, begins: atText, says: []string{"5 of the 9 rows of state spend", "1.0 GiB"}},
+		{err: &operate.ListenError{Job: "spend", Address: ":70", Cause: fs.ErrPermission}, begins: "spend: ", says: []string{":70", "permission"}},
+	}
+}
+
+// maxText bounds an error's text, in bytes, when what it tells of is small.
+const maxText = 600
+
+// wayOut are the words by which the last part of a text tells what to do, and
+// commands.
+var wayOut = regexp.MustCompile("(?i)`[a-z]+ [^`]+`|^(allow|bring|give|leave|look|mend|name|put|restore|run|start|use)\\b")
+
+func TestTexts(t *testing.T) {
+	for _, e := range examples() {
+		t.Run(nameOf(e.err), func(t *testing.T) {
+			text := e.err.Error()
+			for _, says := range e.says {
+				if !strings.Contains(text, says) {
+					t.Errorf("it doesn't say %q: %s", says, text)
+				}
+			}
+			switch {
+			case strings.ContainsFunc(text, unicode.IsControl):
+				t.Errorf("it isn't one line: %q", text)
+			case len(text) > maxText:
+				t.Errorf("it has %d bytes: %s", len(text), text)
+			case !strings.HasPrefix(text, e.begins):
+				t.Errorf("it doesn't begin with %q: %s", e.begins, text)
+			case e.part == "" && e.begins == "":
+				t.Error("the example says neither what it begins with nor what it is a part of")
+			case e.part == "" && !tellsWayOut(text):
+				t.Errorf("its end tells no way out: %s", text)
+			}
+		})
+	}
+}
+
+// tellsWayOut tells whether the last sentence, or its last part, is a way out.
+func tellsWayOut(text string) bool {
+	last := strings.TrimSuffix(text, ".")
+	if i := strings.LastIndex(last, ". "); i >= 0 {
+		last = last[i+2:]
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(last, func(r rune) bool { return r == ';' || r == ',' }), func(part string) bool {
+		return wayOut.MatchString(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(part), "so ")))
+	})
+}
+
+// nameOf is the name of an error's type, as "folder.Type".
+func nameOf(err error) string {
+	kind := reflect.TypeOf(err).Elem()
+	folder := strings.TrimPrefix(strings.TrimPrefix(kind.PkgPath(), module), "/")
+	if folder == "" {
+		folder = "."
+	}
+	return folder + "." + kind.Name()
+}
+
+// TestEveryErrorHasAnExample goes through the types of the repository.
+func TestEveryErrorHasAnExample(t *testing.T) {
+	have := maps.Clone(inside)
+	for _, e := range examples() {
+		have[nameOf(e.err)] = "an example"
+	}
+	for _, name := range errorTypes(t) {
+		if have[name] == "" {
+			t.Errorf("the error %s has no example here: add one, and see that its text has the form", name)
+		}
+		delete(have, name)
+	}
+	for name := range have {
+		t.Errorf("there is no error %s any more", name)
+	}
+}
+
+func TestWaysOut(t *testing.T) {
+	for text, want := range map[string]bool{
+		"a is damaged. Restore it.":                          true,
+		"a is taken; give b another one":                     true,
+		"nothing is there, so leave it out":                  true,
+		"a is gone. `sluice log spend` lists what there is.": true,
+		"a is damaged. Nothing was changed.":                 false,
+		"Restore it. Nothing was changed.":                   false,
+		"the `thing` is damaged":                             false,
+	} {
+		if tellsWayOut(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicestream/sluice/internal/clean"
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// cleanEvery is the longest time between two clean-ups of a job that commits.
+const cleanEvery = time.Minute
+
+// cleaning removes epochs that need not be kept any longer, beside all else.
+type cleaning struct {
+	due   chan struct{} // has room for one
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// startCleaning begins to clean up. It ends with the returned function.
+func (r *runner) startCleaning(ctx context.Context) (end func()) {
+	if r.o.KeepEpochs < 0 {
+		return func() {}
+	}
+	g := &cleaning{due: make(chan struct{}, 1), ended: make(chan struct{})}
+	ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	r.cleaning = g
+	go func() {
+		defer close(g.ended)
+		r.cleanLoop(ctx, g)
+	}()
+	return func() {
+		g.stop()
+		<-g.ended
+	}
+}
+
+// committed says that there is a new epoch; every so many it is time to clean up.
+func (g *cleaning) committed(e epoch.Epoch, keep int) {
+	if g == nil || uint64(e)%uint64(max(1, keep/2)) != 0 {
+		return
+	}
+	select {
+	case g.due <- struct{}{}:
+	default:
+	}
+}
+
+func (r *runner) cleanLoop(ctx context.Context, g *cleaning) {
+	cleaner := clean.New(r.job, clean.Options{Keep: r.o.Keep, KeepEpochs: r.o.KeepEpochs, Log: r.o.Log})
+	timer := r.o.Env.Clock.NewTimer(cleanEvery)
+	defer timer.Stop()
+	run := cleaner.All // once; then the log that grows
+	var last epoch.Epoch
+	for {
+		if head := r.owner.NextEpoch(); head != last {
+			last = head
+			_, err := run(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				r.o.Log.Warn("clean-up has failed; it is tried again later, and the job goes on", "error", err)
+			}
+		}
+		run = func(ctx context.Context) (clean.Result, error) {
+			return cleaner.Log(ctx, r.owner.Branch(), epoch.FirstTask)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.due:
+		case <-timer.C():
+		}
+		timer.Reset(cleanEvery)
+	}
+}

@@ -1,0 +1,72 @@
+package runner
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// leftovers are data objects of this owner that no manifest refers to. Clean-up
+// leaves those of a living owner alone, so that the owner removes them itself:
+// what an attempt had written when it was given up.
+type leftovers struct {
+	mu      sync.Mutex
+	open    map[string]bool // written or tried, and not referred to yet
+	rubbish []string        // never to be referred to
+}
+
+// tried notes a path before it is written to.
+func (l *leftovers) tried(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = map[string]bool{}
+	}
+	l.open[path] = true
+}
+
+// referred notes that a manifest refers to what it refers to.
+func (l *leftovers) referred(m epoch.Manifest) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range m.State {
+		for _, segment := range s.Segments {
+			delete(l.open, segment.Path)
+		}
+	}
+	for _, s := range m.Sinks {
+		for _, object := range s.Outbox {
+			delete(l.open, object.Path)
+		}
+	}
+}
+
+// giveUp notes that nothing refers to what is open any more.
+func (l *leftovers) giveUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for path := range l.open {
+		l.rubbish = append(l.rubbish, path)
+	}
+	clear(l.open)
+}
+
+// take returns the rubbish, once.
+func (l *leftovers) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rubbish := l.rubbish
+	l.rubbish = nil
+	return rubbish
+}
+
+// removeLeftovers removes what attempts before have left. It comes after a
+// commit whose floor was looked at (C3): only an owner may remove its own.
+func (r *runner) removeLeftovers(ctx context.Context) {
+	for _, path := range r.left.take() {
+		if err := r.o.Store.Delete(ctx, r.job.Object(path)); err != nil {
+			r.o.Log.Debug("a left-over stays for the clean-up", "object", path, "error", err)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// beatsPerLease is how often an owner says that it lives during a lease.
+const beatsPerLease = 3
+
+// pulse is the owner's heartbeat; with each beat it looks for requests.
+type pulse struct {
+	r      *runner
+	known  uint64        // newest request that was seen
+	asked  atomic.Uint64 // newest request that is being done
+	drain  chan struct{} // has room for one; asks the committer to read to the end
+	stop   context.CancelFunc
+	ending sync.WaitGroup
+}
+
+// startPulse begins to beat for the runner's owner.
+func (r *runner) startPulse(ctx context.Context) {
+	ctx, r.pulse.stop = context.WithCancel(context.WithoutCancel(ctx))
+	r.pulse.ending.Go(func() { r.pulse.loop(ctx) })
+}
+
+func (p *pulse) loop(ctx context.Context) {
+	every := p.r.o.Lease / beatsPerLease
+	timer := p.r.o.Env.Clock.NewTimer(every)
+	defer timer.Stop()
+	for {
+		p.beat(ctx, false)
+		p.requests(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+			timer.Reset(every)
+		}
+	}
+}
+
+// end stops the beating. An owner that lets go says so, so that nobody waits
+// for it.
+func (p *pulse) end(ctx context.Context, released bool) {
+	if p.stop == nil {
+		return
+	}
+	p.stop()
+	p.ending.Wait()
+	if released {
+		p.beat(context.WithoutCancel(ctx), true)
+	}
+}
+
+// beat overwrites the heartbeat. It decides nothing, so that a beat which fails
+// is no reason to stop: a standby may take over, and then this owner is fenced.
+func (p *pulse) beat(ctx context.Context, released bool) {
+	s := p.r.o.Board.Snapshot()
+	h := epoch.Heartbeat{
+		Lease: p.r.o.Lease.Microseconds(), Released: released, Role: string(s.Role),
+		RecordsPerSecond: int64(s.RecordsPerSecond),
+		Sources:          map[string]map[string]epoch.Reach{}, Pending: map[string]int64{},
+	}
+	for _, part := range s.Partitions {
+		if h.Sources[part.Source] == nil {
+			h.Sources[part.Source] = map[string]epoch.Reach{}
+		}
+		h.Sources[part.Source][part.Partition.Partition] = epoch.Reach{Next: part.Next, End: part.End}
+	}
+	for _, sink := range s.Sinks {
+		if sink.Pending > 0 {
+			h.Pending[sink.Name] = int64(sink.Pending)
+		}
+	}
+	if err := p.r.owner.Beat(ctx, h); err != nil && ctx.Err() == nil {
+		p.r.o.Log.Warn("the heartbeat could not be written; a standby may take over", "error", err)
+	}
+}
+
+// requests does what was asked of this process since it began.
+func (p *pulse) requests(ctx context.Context) {
+	found, err := p.r.job.RequestsAfter(ctx, p.known)
+	if err != nil && ctx.Err() == nil {
+		p.r.o.Log.Warn("requests could not be read", "error", err)
+	}
+	for _, request := range found {
+		p.known = request.N
+		switch request.Kind {
+		case epoch.StopRequest:
+			p.done(request)
+			p.r.halt()
+		case epoch.DrainRequest:
+			p.done(request)
+			select {
+			case p.drain <- struct{}{}:
+			default: // it drains already
+			}
+		default:
+			p.r.o.Log.Warn("asked for something that this release does not know", "request", request.N, "kind", request.Kind, "by", request.By)
+		}
+	}
+}
+
+// done notes a request, for the next manifest.
+func (p *pulse) done(request epoch.Request) {
+	p.r.o.Log.Info("asked to stop", "request", request.N, "kind", request.Kind, "by", request.By)
+	p.asked.Store(request.N)
+	if p.r.o.Asked != nil {
+		p.r.o.Asked(string(request.Kind), request.By)
+	}
+}
+
+// sampleEvery is the time between two looks at how the job is.
+const sampleEvery = time.Second

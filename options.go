@@ -1,0 +1,79 @@
+package sluice
+
+import (
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/store"
+)
+
+// Options are how a job is to run. The zero value runs it with the defaults.
+type Options struct {
+	// Store holds everything durable of the job. Defaults to the folder
+	// sluice-data in the working directory.
+	Store store.Store
+	// Epoch is the time after its first record at which an epoch is closed and
+	// committed. Defaults to 1 s.
+	Epoch time.Duration
+	// EpochBytes bounds the bytes that an epoch reads, and those of its outputs.
+	// Defaults to 256 MiB.
+	EpochBytes int64
+	// BatchRecords bounds a batch, as does BatchBytes by the bytes of its
+	// records. They default to 2,048 records and 1 MiB.
+	BatchRecords, BatchBytes int
+	// Shards is the number of goroutines that own the state, Workers of those
+	// that decode. They default to GOMAXPROCS. Results do not depend on them.
+	Shards, Workers int
+	// Grace is how long deliveries may take once the job is to stop. Defaults to
+	// 20 s.
+	Grace time.Duration
+	// Drop names the states, and fields of states (as "state.Field"), whose
+	// stored data this build may drop.
+	Drop []string
+	// Gap names sinks that this build has again after builds that lacked them, and
+	// that may go on without what they did not get meanwhile.
+	Gap []string
+	// Replace runs this build although the job has been taken over by another
+	// build since it ran last.
+	Replace bool
+	// Lease is how long a process that runs the job may give no sign of life
+	// before another one that stands by takes over; one that is known to be gone
+	// is not waited for. Defaults to 10 s.
+	Lease time.Duration
+	// TakeOver takes the job over from a process that runs it, without waiting;
+	// that one stops with an error. Of two that do so at once one stands by.
+	TakeOver bool
+	// Keep is for how long epochs are kept, and KeepEpochs how many at the least;
+	// older ones go, but for what savepoints and pending deliveries need. They
+	// default to 10 minutes and 100. Below 0 epochs nothing is cleaned up.
+	Keep       time.Duration
+	KeepEpochs int
+	// MemoryLimit is the memory that the process may use, in bytes: a state that
+	// can't fit is refused, and a limit that comes near is logged. Defaults to the
+	// least of what the cgroup, GOMEMLIMIT and the machine allow.
+	MemoryLimit int64
+	// Volatile allows a store on a file system that forgets what was synced when
+	// the machine stops, such as one in memory.
+	Volatile bool
+	// Listener, if set, is where metrics (/metrics), health (/healthz, /readyz)
+	// and profiles (/debug/pprof/) are served while the job runs or stands by. Run
+	// closes it. Who can reach it can see what the job does, so listen on localhost
+	// unless a network is trusted.
+	Listener net.Listener
+	// Metrics, if set, gets the job's metrics while it runs: each carries a label
+	// with the job's name.
+	Metrics prometheus.Registerer
+	// Asked, if set, is told when the job is asked to stop through the store: by
+	// whom, and whether it is to read what there is before ("drain" or "stop").
+	Asked func(what, by string)
+	// Log gets what the job has to say. Defaults to slog.Default.
+	Log *slog.Logger
+	// Env is the world. Defaults to [env.Real].
+	Env *env.Env
+	// Committed, if set, is told of each epoch that was committed.
+	Committed func(Committed)
+}
