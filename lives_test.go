@@ -16,6 +16,8 @@ import (
 	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/file"
+	"github.com/sluicestream/sluice/internal/clean"
+	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/sluicetest"
 	"github.com/sluicestream/sluice/store"
 )
@@ -64,6 +66,52 @@ func TestASinkGoesAndComesBack(t *testing.T) {
 	}
 	if got := sluicetest.Table[string, balance](test, "first"); len(got) != 3 || got["bob"] != (balance{3, 15}) {
 		t.Errorf("the sink that stayed has %v", got)
+	}
+}
+
+// Nothing is owed of a gap, so that the epochs in it need not be there.
+func TestAGapIsCleanedUp(t *testing.T) {
+	build := func(second bool) *sluice.Job {
+		job := sluice.NewJob("gap")
+		table := job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(func(p payment) string { return p.User }).
+			Fold(balances, (*balance).add)
+		row := func(_ string, b balance) balance { return b }
+		table.To("first", file.Upsert("unused", row))
+		if second {
+			table.To("second", file.Upsert("unused", row))
+		}
+		return job
+	}
+	test := sluicetest.New(t, build(true))
+	var s store.Store
+	test.Options(func(o *sluice.Options) { s, o.Replace, o.Gap = o.Store, true, []string{"second"} })
+	pay := func() {
+		t.Helper()
+		sluicetest.Feed(test, "payments", payment{1, "ann", 5})
+		test.Step()
+	}
+	pay()
+	test.Replace(build(false))
+	for range 5 {
+		pay()
+	}
+	cleanUp := func() {
+		t.Helper()
+		found, err := epoch.FindJob(t.Context(), env.Real(), s, "gap")
+		if err == nil {
+			_, err = clean.New(found, clean.Options{Keep: -1, KeepEpochs: 1}).All(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cleanUp()
+	test.Replace(build(true))
+	test.Step()
+	cleanUp()
+	pay()
+	if got := sluicetest.Table[string, balance](test, "second"); len(got) != 1 || got["ann"] != (balance{7, 35}) {
+		t.Errorf("the sink that was away has %v, want what came after the gap", got)
 	}
 }
 

@@ -82,7 +82,8 @@ var varying = []struct {
 	{regexp.MustCompile(`no revision, executable`), "executable"},
 	{regexp.MustCompile(`\b[0-9a-f]{12}\+? HEX\b`), "HEX"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? (B|KiB)\b`), "SIZE"},
-	{regexp.MustCompile(`"(bytes|memory)":\d+`), `"$1":N`},
+	{regexp.MustCompile(`,"records_per_second":\d+`), ""},
+	{regexp.MustCompile(`"(bytes|memory|beat)":\d+`), `"$1":N`},
 	{regexp.MustCompile(` {3,}`), "  "},
 }
 

@@ -143,7 +143,8 @@ func (r *runner) makeRecord(ctx context.Context, s *sink, start epoch.Position) 
 func (r *runner) backlog(ctx context.Context, head epoch.Manifest) (map[string][]deliver.Owed, error) {
 	oldest := head.Position
 	for _, s := range r.sinks {
-		oldest = min(oldest, head.Sinks[s.spec.Name].Confirmed)
+		at := head.Sinks[s.spec.Name]
+		oldest = min(oldest, max(at.Start, at.Confirmed)) // between the two is a gap
 	}
 	owed := map[string][]deliver.Owed{}
 	var back []epoch.Manifest
