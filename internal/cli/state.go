@@ -83,7 +83,16 @@ func (s snapshot) form(name string) (state.Form, error) {
 
 // entries goes through a state's entries in a range of slots.
 func (s snapshot) entries(ctx context.Context, f state.Form, slots epoch.Slots) func(yield func(*state.Entry, error) bool) {
-	return state.Read(ctx, s.job.Store(), s.job.Name(), f, s.epoch.State[f.Name].Segments, slots)
+	return func(yield func(*state.Entry, error) bool) {
+		for e, err := range state.Read(ctx, s.job.Store(), s.job.Name(), f, s.epoch.State[f.Name].Segments, slots) {
+			if err != nil {
+				err = s.job.Missed(ctx, s.epoch, err)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 func stateListCommand(p *place) *cobra.Command {

@@ -119,6 +119,18 @@ func (e *DamagedError) Error() string {
 // ExitCode is the exit code of the command line.
 func (e *DamagedError) ExitCode() int { return 14 }
 
+// CleanedError says that an epoch was cleaned away while it was being read.
+type CleanedError struct {
+	At
+	// Floor is the oldest epoch that is kept.
+	Floor Epoch
+}
+
+// Error implements error.
+func (e *CleanedError) Error() string {
+	return fmt.Sprintf("%s: it was cleaned away while it was read: epochs before %d are gone. Read a newer epoch, or the newest.", e.At, e.Floor)
+}
+
 // NoJobError says that a store has no such job.
 type NoJobError struct {
 	Job string

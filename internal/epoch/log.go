@@ -226,3 +226,20 @@ func (j *Job) explainGap(ctx context.Context, branch, task string, e Epoch) erro
 	}
 	return nil
 }
+
+// Missed is rule S4, for who has met an error while reading what a manifest
+// refers to: a [CleanedError] if an object was not there because the epoch was
+// cleaned away meanwhile, otherwise the error as it is.
+func (j *Job) Missed(ctx context.Context, m Manifest, err error) error {
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	floor, ferr := j.Floor(ctx, m.Branch, m.Task)
+	if ferr != nil {
+		return errors.Join(err, ferr)
+	}
+	if floor <= m.Epoch {
+		return err
+	}
+	return &CleanedError{At: At{j.name, m.Branch, m.Task, m.Epoch}, Floor: floor}
+}

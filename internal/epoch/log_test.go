@@ -3,6 +3,7 @@ package epoch
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
@@ -337,5 +338,24 @@ func TestPutVersionKeepsTheFirst(t *testing.T) {
 	}
 	if after, err := s.Read(t.Context(), "spend/"+VersionPath(one), MaxObject); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the description changed: %v", err)
+	}
+}
+
+// TestMissedObjects is S4: what is not there was cleaned away, or is damage.
+func TestMissedObjects(t *testing.T) {
+	p := newProcess(t, store.NewMemory(), 1)
+	o := p.take()
+	m := commit(t, o, 10)
+	commit(t, o, 20)
+	gone := fmt.Errorf("a segment: %w", store.ErrNotFound)
+	if err := p.job.Missed(t.Context(), m, gone); err != gone {
+		t.Errorf("not cleaned up: %v", err)
+	}
+	if err := p.job.PutFloor(t.Context(), MainBranch, FirstTask, m.Epoch+1); err != nil {
+		t.Fatal(err)
+	}
+	wantError[*CleanedError](t, "cleaned up", p.job.Missed(t.Context(), m, gone))
+	if other := errors.New("a disk that fails"); p.job.Missed(t.Context(), m, other) != other {
+		t.Error("another error is taken for a clean-up")
 	}
 }

@@ -93,6 +93,7 @@ func examples() []example {
 		{err: &epoch.SealedError{At: at(), By: "upgrade"}, begins: atText, says: []string{"upgrade"}},
 		{err: &epoch.SupersededError{At: at(), Build: build, Now: epoch.Build{Revision: "5cf1"}}, begins: atText, says: []string{"4be0", "0123456789ab", "5cf1"}},
 		{err: &epoch.DamagedError{At: at(), Object: "spend/job.json", Expected: "a sum", Found: "none"}, begins: atText, says: []string{"spend/job.json", "expected a sum", "found none", "Nothing was changed"}},
+		{err: &epoch.CleanedError{At: at(), Floor: 1900}, begins: atText, says: []string{"1900"}},
 		{err: &epoch.NoJobError{Job: "spend", Store: "/data"}, begins: "spend: ", says: []string{"/data"}},
 		{err: &epoch.NoLogError{At: epoch.At{Job: "spend", Branch: "side", Task: "0.0"}}, begins: "spend: ", says: []string{"branch side", "task 0.0"}},
 		{err: &epoch.RequestedError{Request: epoch.Request{N: 3, By: "ann on db7"}}, says: []string{"ann on db7", "request 3"}, part: "what the log says of a standby that was asked to stop: it ends as it should"},
