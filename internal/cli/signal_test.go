@@ -20,12 +20,24 @@ type runningJob struct {
 
 func startJob(t *testing.T, name string, args ...string) *runningJob {
 	t.Helper()
-	cmd := exec.Command(name, append([]string{"run", "--json"}, args...)...)
-	cmd.Dir = t.TempDir()
+	dir := t.TempDir()
 	line := `{"User":"ann","Shop":{"City":"Oslo","Number":1},"Cents":1200}` + "\n"
-	if err := os.WriteFile(filepath.Join(cmd.Dir, "orders.jsonl"), []byte(line), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "orders.jsonl"), []byte(line), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return startIn(t, dir, name, args...)
+}
+
+// another starts a job in the folder of one.
+func (j *runningJob) another(name string, args ...string) *runningJob {
+	j.t.Helper()
+	return startIn(j.t, j.cmd.Dir, name, args...)
+}
+
+func startIn(t *testing.T, dir, name string, args ...string) *runningJob {
+	t.Helper()
+	cmd := exec.Command(name, append([]string{"run", "--json"}, args...)...)
+	cmd.Dir = dir
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -108,6 +108,8 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 			c.drained()
 		case err := <-c.r.failed:
 			return err
+		case err := <-c.r.pulse.lost:
+			return err
 		case <-done:
 			c.r.o.Board.SetRole(vitals.Stopping)
 			run.Stop()
@@ -300,6 +302,10 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 		case <-timer.C():
 			cancel()
 		case err := <-c.r.failed:
+			cancel()
+			<-delivered
+			return err
+		case err := <-c.r.pulse.lost:
 			cancel()
 			<-delivered
 			return err

@@ -18,6 +18,7 @@ type pulse struct {
 	known  uint64        // newest request that was seen
 	asked  atomic.Uint64 // newest request that is being done
 	drain  chan struct{} // has room for one; asks the committer to read to the end
+	lost   chan error    // has room for one: why the branch is another's
 	stop   context.CancelFunc
 	ending sync.WaitGroup
 }
@@ -33,6 +34,11 @@ func (p *pulse) loop(ctx context.Context) {
 	timer := p.r.o.Env.Clock.NewTimer(every)
 	defer timer.Stop()
 	for {
+		// An owner that commits nothing would not find out otherwise.
+		if err := p.r.newer(ctx); fencedBy(err) {
+			p.lost <- err
+			return
+		}
 		p.beat(ctx, false)
 		p.requests(ctx)
 		select {

@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	o.Store = timedStore{o.Store, o.Env.Clock, o.Board}
 	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit)}
-	r.pulse = pulse{r: r, drain: make(chan struct{}, 1)}
+	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), lost: make(chan error, 1)}
 	result, err := r.run(ctx)
 	r.closeSinks()
 	r.o.Board.SetRole(vitals.Stopped)

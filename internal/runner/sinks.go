@@ -73,7 +73,8 @@ func (r *runner) startDeliveries(ctx context.Context) error {
 
 // newer tells whether another owner has taken the branch.
 func (r *runner) newer(ctx context.Context) error {
-	head, err := r.job.Head(ctx, r.owner.Branch(), epoch.FirstTask)
+	own, _ := r.owner.Head()
+	head, err := r.job.HeadNear(ctx, own.Branch, own.Task, own.Epoch)
 	if err != nil {
 		return err
 	}
