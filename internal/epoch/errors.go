@@ -128,7 +128,7 @@ type CleanedError struct {
 
 // Error implements error.
 func (e *CleanedError) Error() string {
-	return fmt.Sprintf("%s: it was cleaned away while it was read: epochs before %d are gone. Read a newer epoch, or the newest.", e.At, e.Floor)
+	return fmt.Sprintf("%s: it was cleaned away while it was read: epochs before %d are gone. Use a newer one; `sluice log %s` lists the epochs.", e.At, e.Floor, e.Job)
 }
 
 // NoJobError says that a store has no such job.

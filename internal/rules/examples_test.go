@@ -24,6 +24,19 @@ import "example.org/kit" // fault
 			"internal/epoch/decide.go": "package epoch\nimport \"slices\"\nimport \"context\" // fault\nimport \"encoding/json/v2\"\nimport \"time\" // fault\n",
 			"internal/epoch/log.go":    "package epoch\nimport \"context\"\n",
 		},
+		"keys of the log": {
+			"docs/operations.md": "# Operating\n\n## Logs\n\n| key | what |\n|---|---|\n| `sink` | a sink |\n\n## Metrics\n\n| `source` | |\n",
+			"run.go": `package sluice
+func (r *run) note(name string) {
+	r.o.Log.Warn("delivery failed", "sink", name)
+	r.o.Log.Warn("delivery failed", "Sink", name) // fault
+	log.Info("reads", "source", name) // fault
+	log.Info("stopped", r.attrs()...)
+	r.o.Log.Info("reads", name, name) // fault
+	t.Error("no log", name)
+}
+`,
+		},
 		"no any in the API": {
 			"stream.go": `package sluice
 type Stream[T any] struct {

@@ -17,7 +17,7 @@ type rule struct {
 // rules are all there are; each is checked on the tree, and on an example that
 // breaks it.
 func rules() []rule {
-	return slices.Concat(arrowRules(), apiRules(), codeRules(), errorRules(), testRules(), textRules())
+	return slices.Concat(arrowRules(), apiRules(), codeRules(), errorRules(), logRules(), testRules(), textRules())
 }
 
 func TestTree(t *testing.T) {
