@@ -18,7 +18,11 @@ type Owner struct {
 	writer Writer
 	seq    atomic.Uint64 // of data objects
 
-	mu       sync.Mutex // held while a manifest is created: one at a time (H8)
+	committing sync.Mutex // held while a manifest is created: one at a time (H8)
+
+	// mu guards what follows. Commit alone changes head and hash, under both
+	// locks: whoever only looks doesn't wait for a slow create.
+	mu       sync.Mutex
 	head     Manifest
 	hash     string
 	floor    Epoch // newest that was seen
@@ -89,8 +93,8 @@ func (o *Owner) DataName(e Epoch, name string) (path string, err error) {
 // appear if the error matches [store.ErrUnknown]. If ctx ends while the
 // outcome is open it is unknown too.
 func (o *Owner) Commit(ctx context.Context, m Manifest) (Manifest, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.committing.Lock()
+	defer o.committing.Unlock()
 	if o.stopped != nil {
 		return Manifest{}, o.stopped
 	}
@@ -106,6 +110,8 @@ func (o *Owner) Commit(ctx context.Context, m Manifest) (Manifest, error) {
 		o.stopped = err
 		return Manifest{}, err
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.head, o.hash = m, Hash(data)
 	return m, nil
 }

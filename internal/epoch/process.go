@@ -30,15 +30,23 @@ func ThisProcess() Writer {
 // Gone tells whether the process is known to be gone: it ran on this machine,
 // since its last boot and in this process's namespace, and there is none of its
 // number that began when it did. Of any other process nothing is known.
-func (w Writer) Gone() bool {
-	me := ThisProcess()
-	if w.Boot == "" || w.PIDNamespace == "" || w.PID == 0 || w.Started == "" ||
-		w.Machine != me.Machine || w.Boot != me.Boot || w.PIDNamespace != me.PIDNamespace {
+func (w Writer) Gone() bool { return w.near() && w.ended() }
+
+// near tells whether this process would know that the other has ended.
+func (w Writer) near() bool {
+	if w.Boot == "" || w.PIDNamespace == "" || w.PID == 0 || w.Started == "" {
 		return false
 	}
+	me := ThisProcess()
+	return w.Machine == me.Machine && w.Boot == me.Boot && w.PIDNamespace == me.PIDNamespace
+}
+
+// ended tells whether a process that is near has ended.
+func (w Writer) ended() bool {
 	process, err := os.FindProcess(w.PID)
 	if err == nil {
 		err = process.Signal(syscall.Signal(0)) // asks, and does nothing
+		process.Release()
 	}
 	if errors.Is(err, os.ErrProcessDone) {
 		return true

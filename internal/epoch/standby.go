@@ -35,10 +35,12 @@ func (e *RequestedError) Error() string {
 }
 
 // looksPerLease is how often a start looks at an owner during a lease, and
-// slowestLook the longest time between two looks.
+// slowestLook the longest time between two looks. Whether a process of this
+// machine has ended is asked every nearLook: that costs the store nothing.
 const (
 	looksPerLease = 20
 	slowestLook   = 500 * time.Millisecond
+	nearLook      = 10 * time.Millisecond
 )
 
 // AwaitLive waits until a task of the live branch may be taken (T5). Time is
@@ -55,11 +57,29 @@ func (j *Job) AwaitLive(ctx context.Context, task string, s Standby) error {
 		if err != nil || take {
 			return err
 		}
-		if err := pauseFor(ctx, j.env.Clock, pause); err != nil {
+		if err := w.pause(ctx, pause); err != nil {
 			return err
 		}
 		w.still += pause
 	}
+}
+
+// pause waits until the next look: as long as it is told, or until the owner, if
+// it is near, has ended.
+func (w *standing) pause(ctx context.Context, d time.Duration) error {
+	near, slice := w.writer.near(), d
+	if near {
+		slice = min(d, nearLook)
+	}
+	for left := d; left > 0; left -= slice {
+		if err := pauseFor(ctx, w.job.env.Clock, min(slice, left)); err != nil {
+			return err
+		}
+		if near && w.writer.ended() {
+			return nil
+		}
+	}
+	return nil
 }
 
 // standing is a start that stands by.
@@ -70,6 +90,7 @@ type standing struct {
 
 	branch string
 	hash   string // of the head last seen
+	writer Writer // and who wrote that
 	owner  string // who was last told to Waiting
 	epoch  Epoch
 	beat   string // owner and count of the heartbeat last seen
@@ -107,6 +128,7 @@ func (w *standing) look(ctx context.Context) (take bool, err error) {
 }
 
 func (w *standing) decide(head Head, beat Heartbeat, there bool) (bool, error) {
+	w.writer = head.Manifest.Writer
 	pulse := fmt.Sprintf("%s %d", beat.Owner, beat.Beat)
 	if head.Hash != w.hash || pulse != w.beat {
 		w.hash, w.beat, w.epoch, w.still = head.Hash, pulse, head.Manifest.Epoch, 0

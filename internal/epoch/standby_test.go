@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/faultstore"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -178,6 +179,41 @@ func goneProcess(t *testing.T) Writer {
 	return w
 }
 
+// TestStandbySeesTheEndOfAProcess: an owner of this machine that dies while it is
+// stood by for is not waited for until the next look.
+func TestStandbySeesTheEndOfAProcess(t *testing.T) {
+	child := exec.Command("cat")
+	if _, err := child.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := store.NewMemory()
+	owner := newProcess(t, s, 1)
+	owner.me.Writer = ThisProcess()
+	owner.me.Writer.PID, owner.me.Writer.Started = child.Process.Pid, startTime(firstLine("/proc/"+strconv.Itoa(child.Process.Pid)+"/stat"))
+	if !owner.me.Writer.near() {
+		t.Skip("this system does not tell a process from one of another boot or namespace")
+	}
+	owner.take()
+	p, clock := standsBy(t, s, 2)
+	clock.at = func(total time.Duration) {
+		if total == 2*slowestLook+3*nearLook {
+			if err := child.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			child.Wait() // it was killed
+		}
+	}
+	if err := p.await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := 2*slowestLook + 3*nearLook; clock.total != want {
+		t.Errorf("it waited %v for a process that ended after %v", clock.total, want)
+	}
+}
+
 // TestStandbyIsAsked: a request that came after the process ends its wait, one
 // from before does not.
 func TestStandbyIsAsked(t *testing.T) {
@@ -283,5 +319,26 @@ func wantLost(t *testing.T, s store.Store, object string) {
 	var damaged *DamagedError
 	if !errors.As(err, &damaged) || damaged.Object != object {
 		t.Errorf("without %s: %v", object, err)
+	}
+}
+
+// TestBeatsWhileACommitHangs: an owner whose create takes long lives, and says
+// so.
+func TestBeatsWhileACommitHangs(t *testing.T) {
+	p := newProcess(t, store.NewMemory(), 1)
+	o := p.take()
+	before, _ := o.Head()
+	p.store.SetPlan(onManifest(o.NextEpoch(), func(int) faultstore.Fault {
+		if err := o.Beat(t.Context(), Heartbeat{}); err != nil {
+			t.Error(err)
+		}
+		if head, _ := o.Head(); head.Epoch != before.Epoch {
+			t.Errorf("the head is %d while %d is being created", head.Epoch, before.Epoch+1)
+		}
+		return faultstore.None
+	}))
+	commit(t, o, 10)
+	if beat, ok, err := p.job.Heartbeat(t.Context(), MainBranch, FirstTask); err != nil || !ok || beat.Epoch != before.Epoch {
+		t.Errorf("the heartbeat is %+v, %v, %v", beat, ok, err)
 	}
 }
