@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/store"
 )
@@ -177,5 +178,49 @@ func TestAHangingSinkLeavesDeliveriesPending(t *testing.T) {
 	}
 	if got := d.lines("out"); len(got) != 2 || got[0] != `{"op":"put","key":"ann","row":{"Orders":3,"Cents":1250}}` {
 		t.Errorf("after the second run the sink has %v", got)
+	}
+}
+
+// deaf is a sink that doesn't end its deliveries when it is told to.
+type deaf struct {
+	connector.Sink
+	let chan struct{}
+}
+
+func (s deaf) Open(ctx context.Context, o connector.Opening, k connector.RecordKey) (connector.Target, error) {
+	target, err := s.Sink.Open(ctx, o, k)
+	return deafTarget{target, s.let}, err
+}
+
+type deafTarget struct {
+	connector.Target
+	let chan struct{}
+}
+
+func (t deafTarget) Deliver(context.Context, *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	<-t.let
+	return 0, nil, context.Canceled
+}
+
+// A sink that doesn't listen doesn't keep the process: the run ends all the same.
+func TestADeafSinkDoesNotKeepTheProcess(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	d := newDesk()
+	defer d.clear()
+	world := env.Real()
+	world.Clock = hurried{world.Clock}
+	job := sluice.NewJob("deaf")
+	d.orders(job).KeyBy(Order.UserID).Fold(spend, (*Spend).Add).To("out", file.Upsert(d.path("out"), spendRow))
+	let := make(chan struct{})
+	defer close(let)
+	if err := job.ReplaceSink("out", deaf{job.Sinks()[0].Sink, let}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := job.Run(ctx, sluice.Options{
+		Store: store.NewMemory(), Env: world, Log: slog.New(slog.DiscardHandler), Committed: func(sluice.Committed) { cancel() },
+	})
+	if pending, ok := err.(*sluice.PendingError); !ok || pending.Pending["out"] != 1 {
+		t.Fatalf("the run's error is %v, want one delivery to out pending", err)
 	}
 }

@@ -40,7 +40,7 @@ func (p *partition) openContent() error {
 		return nil
 	}
 	if p.content, err = newPacked(f); err != nil {
-		return fmt.Errorf("file %s: %w", p.path, errors.Join(err, f.Close()))
+		return fmt.Errorf("file %s: %w", p.path, together(err, f.Close()))
 	}
 	return nil
 }

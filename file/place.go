@@ -34,7 +34,7 @@ func closeDurable(f env.File, err error) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	return together(err, f.Close())
 }
 
 // placeBytes makes a small file durable under a name.
@@ -88,7 +88,7 @@ func sameContent(files env.FS, a, b string) (bool, error) {
 			return false, nil
 		}
 		if n < len(l) || m < len(r) {
-			return true, errors.Join(notEnd(lerr), notEnd(rerr))
+			return true, together(notEnd(lerr), notEnd(rerr))
 		}
 	}
 }

@@ -6,7 +6,6 @@ package clean
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -21,6 +20,9 @@ const (
 	DefaultKeepEpochs = 100
 )
 
+// PauseEvery is the number of removals between two calls of [Options.Pause].
+const PauseEvery = 100
+
 // Options say what is kept, and who is told.
 type Options struct {
 	// Keep is how old an epoch may be, reckoned from its log's newest, before it
@@ -34,6 +36,9 @@ type Options struct {
 	// Log is told, at its debug level, of each clean-up that removed something.
 	// Defaults to none.
 	Log *slog.Logger
+	// Pause, if there is one, is called after each [PauseEvery] removals: who
+	// cleans up beside work that must not suffer waits in it.
+	Pause func(ctx context.Context) error
 	// Progress, if there is one, is told now and then what has gone from the log
 	// that is being cleaned up.
 	Progress func(branch, task string, sofar Result)
@@ -115,8 +120,10 @@ func New(job *epoch.Job, o Options) *Cleaner {
 // Log cleans up the log of one task of a branch. If it fails half way nothing
 // that is needed has gone, and the next one goes on.
 func (c *Cleaner) Log(ctx context.Context, branch, task string) (Result, error) {
-	if err := errors.Join(epoch.CheckName("branch", branch), epoch.CheckName("task", task)); err != nil {
-		return Result{}, err
+	for what, name := range map[string]string{"branch": branch, "task": task} {
+		if err := epoch.CheckName(what, name); err != nil {
+			return Result{}, err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,7 @@
 package clean_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -373,4 +374,29 @@ func TestRandomHistories(t *testing.T) {
 		}
 		rt.Repeat(act)
 	})
+}
+
+// TestPause: whoever cleans up in the background is asked every so often, and may
+// end it there; what was removed by then is no harm.
+func TestPause(t *testing.T) {
+	w := newWorld(t, store.NewMemory())
+	for range 3 * clean.PauseEvery {
+		w.commit("main", true)
+	}
+	pauses, enough := 0, errors.New("enough")
+	o := options()
+	o.Pause = func(context.Context) error {
+		if pauses++; pauses == 3 {
+			return enough
+		}
+		return nil
+	}
+	r, err := clean.New(w.open(w.store), o).Log(ctx, "main", epoch.FirstTask)
+	if !errors.Is(err, enough) || r.Manifests+r.Objects < 2*clean.PauseEvery || r.Manifests+r.Objects > 3*clean.PauseEvery {
+		t.Errorf("ended in the third pause: %+v, %v", r, err)
+	}
+	w.checkWhole()
+	w.cleanAll()
+	w.checkWhole()
+	w.checkGone()
 }

@@ -236,6 +236,11 @@ func (s *sweep) delete(ctx context.Context, path string) error {
 	if s.c.o.DryRun {
 		return ctx.Err()
 	}
+	if s.told%PauseEvery == 0 && s.c.o.Pause != nil {
+		if err := s.c.o.Pause(ctx); err != nil {
+			return err
+		}
+	}
 	return s.job.Store().Delete(ctx, s.job.Object(path))
 }
 

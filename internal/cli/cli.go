@@ -81,9 +81,9 @@ func told(err error) string {
 		return oneLine(err)
 	}
 	var b strings.Builder
-	b.WriteString(list.Summary())
+	b.WriteString(printable(list.Summary()))
 	for _, detail := range list.Details() {
-		b.WriteString("\n  " + detail)
+		b.WriteString("\n  " + printable(detail))
 	}
 	return b.String()
 }
@@ -91,7 +91,7 @@ func told(err error) string {
 // oneLine is the text of an error in one line, whatever a function of the job has
 // put into it.
 func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return printable(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
 // asJSON tells whether a command was asked for JSON.

@@ -181,12 +181,12 @@ func writeReport(w io.Writer, r fsck.Report) error {
 		fmt.Fprintf(&b, "%s (%s) that nothing refers to: clean-up takes them in time\n", several(r.LeftOvers, "left-over file"), size(r.LeftOverBytes))
 	}
 	if r.ForeignCount > 0 {
-		fmt.Fprintf(&b, "%s, left alone: %s%s\n", several(r.ForeignCount, "foreign object"), strings.Join(r.Foreign, ", "), dots(r.ForeignCount > int64(len(r.Foreign))))
+		fmt.Fprintf(&b, "%s, left alone: %s%s\n", several(r.ForeignCount, "foreign object"), printable(strings.Join(r.Foreign, ", ")), dots(r.ForeignCount > int64(len(r.Foreign))))
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "\n%s %s\n  expected  %s\n  found     %s\n", style.bad("damaged"), f.Object, f.Expected, f.Found)
+		fmt.Fprintf(&b, "\n%s %s\n  expected  %s\n  found     %s\n", style.bad("damaged"), printable(f.Object), printable(f.Expected), printable(f.Found))
 		for _, breaks := range f.Breaks {
-			fmt.Fprintf(&b, "  breaks    %s\n", breaks)
+			fmt.Fprintf(&b, "  breaks    %s\n", printable(breaks))
 		}
 	}
 	if r.More > 0 {

@@ -215,5 +215,8 @@ func writeNew(name string, content []byte, made *[]string) error {
 	}
 	*made = append(*made, name)
 	_, err = f.Write(content)
-	return errors.Join(err, f.Close())
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }

@@ -128,7 +128,7 @@ func (v view) summary(style styles) string {
 	m := v.m
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-9s"+format+"\n", append([]any{name}, args...)...)
+		fmt.Fprintf(&b, "%-9s%s\n", name, printable(fmt.Sprintf(format, args...)))
 	}
 	fmt.Fprintf(&b, "%s %s, branch %s, task %s\n", style.head("job"), v.job, m.Branch, m.Task)
 	line("epoch", "%d, %s, position %d, of %s", m.Epoch, m.Kind, m.Position, moment(m.Time))

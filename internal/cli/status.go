@@ -177,9 +177,9 @@ func (s status) write(w io.Writer) error {
 	fmt.Fprintf(&b, "%s %s, branch %s%s\n", style.head("job"), s.Job, s.Branch, sealed)
 	fmt.Fprintf(&b, "store    %s\n", s.Store)
 	fmt.Fprintf(&b, "epoch    %d, position %d, of %s\n", s.Epoch, s.Position, strings.Replace(s.Time, "T", " ", 1))
-	fmt.Fprintf(&b, "build    %s\n", s.Build)
-	fmt.Fprintf(&b, "owner    %s, %s\n", s.Owner, s.Writer)
-	fmt.Fprintf(&b, "         %s\n", s.Alive)
+	fmt.Fprintf(&b, "build    %s\n", printable(s.Build.String()))
+	fmt.Fprintf(&b, "owner    %s, %s\n", printable(s.Owner), printable(s.Writer.String()))
+	fmt.Fprintf(&b, "         %s\n", printable(s.Alive))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}

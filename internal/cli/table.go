@@ -25,7 +25,12 @@ func number(name string) column { return column{name, true} }
 
 func newTable(columns ...column) *table { return &table{columns: columns} }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) row(cells ...string) {
+	for i := range cells {
+		cells[i] = printable(cells[i])
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // gap stands between columns.
 const gap = "  "

@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/term"
 )
@@ -20,6 +25,31 @@ func terminal(w io.Writer) (width int, ok bool) {
 	}
 	return width, true
 }
+
+// printable is a text of a store or a file as it may be printed in a line: what
+// is no printable character, and might break the line or order a terminal about,
+// is shown by its code.
+func printable(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		case unprintable(r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+		text = text[n:]
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // styles say whether words get colours.
 type styles struct{ colours bool }

@@ -235,7 +235,11 @@ func (r *Run) endsOf(ctx context.Context, s *openSource) (out []PartitionLag, er
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, reader.Close()) }()
+	defer func() {
+		if cerr := reader.Close(); err == nil {
+			err = cerr
+		}
+	}()
 	names, err := reader.Partitions(ctx)
 	if err != nil {
 		return nil, err

@@ -183,8 +183,12 @@ func (j *Job) Live(ctx context.Context) (record LiveRecord, ok bool, err error) 
 // [store.ErrNotFound] if there is none.
 func (j *Job) LiveRecord(ctx context.Context, n Generation) (LiveRecord, error) {
 	r, _, err := read[LiveRecord](ctx, j, At{}, LivePath(n))
-	if err == nil && (r.N != n || r.JobID != j.file.JobID) {
+	switch {
+	case err != nil:
+	case r.N != n || r.JobID != j.file.JobID:
 		err = j.damaged(At{}, LivePath(n), fmt.Sprintf("live record %d of job %s", n, j.file.JobID), fmt.Sprintf("live record %d of job %s", r.N, r.JobID))
+	case CheckName("branch", r.Branch) != nil:
+		err = j.damaged(At{}, LivePath(n), "the name of a branch", fmt.Sprintf("%q", r.Branch))
 	}
 	return r, err
 }

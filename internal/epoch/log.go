@@ -64,7 +64,7 @@ func (j *Job) Head(ctx context.Context, branch, task string) (Head, error) {
 
 // headFrom begins its search at an epoch that is thought to be near the head.
 func (j *Job) headFrom(ctx context.Context, branch, task string, hint Epoch) (Head, error) {
-	if err := errors.Join(CheckName("branch", branch), CheckName("task", task)); err != nil {
+	if err := checkLogName(branch, task); err != nil {
 		return Head{}, err
 	}
 	at := At{Job: j.name, Branch: branch, Task: task}
@@ -132,7 +132,7 @@ func (j *Job) readHead(ctx context.Context, branch, task string, last Epoch) (He
 // Manifest reads one epoch of a log, a seal too. The error matches
 // [store.ErrNotFound] if there is none, or none any more.
 func (j *Job) Manifest(ctx context.Context, branch, task string, e Epoch) (Manifest, error) {
-	if err := errors.Join(CheckName("branch", branch), CheckName("task", task)); err != nil {
+	if err := checkLogName(branch, task); err != nil {
 		return Manifest{}, err
 	}
 	floor, err := j.Floor(ctx, branch, task)
@@ -236,7 +236,7 @@ func (j *Job) Missed(ctx context.Context, m Manifest, err error) error {
 	}
 	floor, ferr := j.Floor(ctx, m.Branch, m.Task)
 	if ferr != nil {
-		return errors.Join(err, ferr)
+		return fmt.Errorf("%w; and whether it was cleaned away is not known: %w", err, ferr)
 	}
 	if floor <= m.Epoch {
 		return err

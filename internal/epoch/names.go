@@ -39,6 +39,14 @@ func CheckName(what, name string) error {
 	return fmt.Errorf("%s name %.*q %s; give it another one", what, maxName, name, fault)
 }
 
+// checkLogName says whether there may be such a log.
+func checkLogName(branch, task string) error {
+	if err := CheckName("branch", branch); err != nil {
+		return err
+	}
+	return CheckName("task", task)
+}
+
 // The names of objects, as paths below the job's folder.
 
 // JobPath is the name of the job's own record.

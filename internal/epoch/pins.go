@@ -173,7 +173,7 @@ func (j *Job) putNew(ctx context.Context, path string, data []byte) error {
 // PutFloor records that a log's epochs under e are going (G2). It is no error if
 // the record is there already, or a higher one is.
 func (j *Job) PutFloor(ctx context.Context, branch, task string, e Epoch) error {
-	if err := errors.Join(CheckName("branch", branch), CheckName("task", task)); err != nil {
+	if err := checkLogName(branch, task); err != nil {
 		return err
 	}
 	newest, err := j.Floor(ctx, branch, task)
@@ -211,7 +211,7 @@ func (j *Job) HeadNear(ctx context.Context, branch, task string, hint Epoch) (He
 // whoever reads what a pin or a follower keeps. The error matches
 // [store.ErrNotFound] if there is none.
 func (j *Job) ManifestBelow(ctx context.Context, branch, task string, e Epoch) (Manifest, error) {
-	if err := errors.Join(CheckName("branch", branch), CheckName("task", task)); err != nil {
+	if err := checkLogName(branch, task); err != nil {
 		return Manifest{}, err
 	}
 	m, _, err := j.manifest(ctx, branch, task, e)

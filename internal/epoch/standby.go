@@ -47,18 +47,21 @@ const (
 // counted in pauses between two looks that saw the same, so that neither a clock
 // that steps nor a pause of this very process makes an owner look dead.
 //
+// It returns the head that it has decided on, which may be gone on from
+// ([Identity].Awaited): a zero one if the job has never run.
+//
 // The error is a [SupersededError] if this build was replaced, by the head of the
 // moment, and a [RequestedError] if the job was asked to stop meanwhile.
-func (j *Job) AwaitLive(ctx context.Context, task string, s Standby) error {
+func (j *Job) AwaitLive(ctx context.Context, task string, s Standby) (Head, error) {
 	w := standing{job: j, task: task, s: s}
 	pause := min(s.Lease/looksPerLease, slowestLook)
 	for {
-		take, err := w.look(ctx)
+		head, take, err := w.look(ctx)
 		if err != nil || take {
-			return err
+			return head, err
 		}
 		if err := w.pause(ctx, pause); err != nil {
-			return err
+			return Head{}, err
 		}
 		w.still += pause
 	}
@@ -98,13 +101,13 @@ type standing struct {
 }
 
 // look looks once, and decides.
-func (w *standing) look(ctx context.Context) (take bool, err error) {
+func (w *standing) look(ctx context.Context) (head Head, take bool, err error) {
 	if err := w.requests(ctx); err != nil {
-		return false, err
+		return head, false, err
 	}
 	live, ok, err := w.job.Live(ctx)
 	if err != nil {
-		return false, err
+		return head, false, err
 	}
 	branch := MainBranch
 	if ok {
@@ -115,16 +118,17 @@ func (w *standing) look(ctx context.Context) (take bool, err error) {
 	}
 	beat, there, err := w.job.Heartbeat(ctx, branch, w.task)
 	if damaged := (*DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
-		return false, err // one that is damaged decides nothing either; its owner writes the next
+		return head, false, err // one that is damaged decides nothing either; its owner writes the next
 	}
-	head, err := w.job.headFrom(ctx, branch, w.task, w.epoch)
+	head, err = w.job.headFrom(ctx, branch, w.task, w.epoch)
 	if none := (*NoLogError)(nil); errors.As(err, &none) && !ok {
-		return true, nil // the job has never run
+		return Head{}, true, nil // the job has never run
 	}
 	if err != nil {
-		return false, w.job.lostLog(err, ok)
+		return head, false, w.job.lostLog(err, ok)
 	}
-	return w.decide(head, beat, there)
+	take, err = w.decide(head, beat, there)
+	return head, take, err
 }
 
 func (w *standing) decide(head Head, beat Heartbeat, there bool) (bool, error) {

@@ -74,7 +74,8 @@ func standsBy(t *testing.T, s store.Store, number int) (*process, *pausing) {
 }
 
 func (p *process) await(ctx context.Context) error {
-	return p.job.AwaitLive(ctx, FirstTask, Standby{Lease: lease, Me: p.me})
+	_, err := p.job.AwaitLive(ctx, FirstTask, Standby{Lease: lease, Me: p.me})
+	return err
 }
 
 // TestStandbyWaitsForALease: an owner that neither commits nor beats is taken
@@ -235,7 +236,7 @@ func TestStandbyIsAsked(t *testing.T) {
 			}
 		}
 	}
-	err = p.job.AwaitLive(t.Context(), FirstTask, Standby{Lease: lease, Me: p.me, Known: known})
+	_, err = p.job.AwaitLive(t.Context(), FirstTask, Standby{Lease: lease, Me: p.me, Known: known})
 	var asked *RequestedError
 	if !errors.As(err, &asked) || asked.Request.N != 2 || asked.Request.By != "them" || asked.Request.Kind != StopRequest {
 		t.Errorf("got %v, want to be asked by them", err)
@@ -341,4 +342,54 @@ func TestBeatsWhileACommitHangs(t *testing.T) {
 	if beat, ok, err := p.job.Heartbeat(t.Context(), MainBranch, FirstTask); err != nil || !ok || beat.Epoch != before.Epoch {
 		t.Errorf("the heartbeat is %+v, %v, %v", beat, ok, err)
 	}
+}
+
+// TestTakesWhatWasAwaited: between the decision that an owner is gone and the
+// opening another may begin; it lives, and is not taken from.
+func TestTakesWhatWasAwaited(t *testing.T) {
+	s := store.NewMemory()
+	p, q := newProcess(t, s, 1), newProcess(t, s, 2)
+	first, err := p.job.AwaitLive(t.Context(), FirstTask, Standby{Lease: lease, Me: p.me})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.me.Awaited = &first
+	o := p.take() // nobody was there
+	before, _ := o.Head()
+	if err := o.Beat(t.Context(), Heartbeat{Released: true}); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := q.job.AwaitLive(t.Context(), FirstTask, Standby{Lease: lease, Me: q.me})
+	if err != nil || seen.Manifest.Epoch != before.Epoch {
+		t.Fatalf("epoch %d was awaited, want %d: %v", seen.Manifest.Epoch, before.Epoch, err)
+	}
+	p.me.Awaited = &seen
+	other := p.take()
+	q.me.Awaited = &seen
+	if _, err := q.job.TakeLive(t.Context(), FirstTask, q.me); !errors.Is(err, ErrHeadMoved) {
+		t.Errorf("taking what another has just taken: %v", err)
+	}
+	commit(t, other, 10)
+	// Its next epoch, too, says that an owner lives that seemed to be dead.
+	slow, _ := other.Head()
+	q.me.Awaited = &Head{Manifest: slow, Hash: hashOf(t, slow)}
+	q.store.SetPlan(onManifest(other.NextEpoch(), func(n int) faultstore.Fault {
+		if n == 1 {
+			commit(t, other, 20)
+		}
+		return faultstore.None
+	}))
+	if _, err := q.job.TakeLive(t.Context(), FirstTask, q.me); !errors.Is(err, ErrHeadMoved) {
+		t.Errorf("taking from an owner that commits: %v", err)
+	}
+	commit(t, other, 30)
+}
+
+func hashOf(t *testing.T, m Manifest) string {
+	t.Helper()
+	data, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Hash(data)
 }

@@ -20,7 +20,14 @@ type Identity struct {
 	Writer Writer
 	// Replace says that a person wants this build although it was replaced.
 	Replace bool
+	// Awaited, if set, is the head that [Job.AwaitLive] decided on. Another one is
+	// somebody's who lives, and is not gone on from.
+	Awaited *Head
 }
+
+// ErrHeadMoved says that a branch is not where it was awaited: its owner lives, or
+// another has taken it.
+var ErrHeadMoved = errors.New("the head has moved since it was awaited")
 
 // TakeLive takes a task of the live branch: main, if the job has never run.
 func (j *Job) TakeLive(ctx context.Context, task string, me Identity) (*Owner, error) {
@@ -73,7 +80,7 @@ func (j *Job) Take(ctx context.Context, branch, task string, me Identity) (*Owne
 
 // newOwner prepares a take-over; me.Build gets its version.
 func (j *Job) newOwner(ctx context.Context, branch, task string, me *Identity) (*Owner, error) {
-	if err := errors.Join(CheckName("branch", branch), CheckName("task", task)); err != nil {
+	if err := checkLogName(branch, task); err != nil {
 		return nil, err
 	}
 	version, err := j.PutVersion(ctx, me.Version)
@@ -111,6 +118,9 @@ func (o *Owner) tryTake(ctx context.Context, me Identity) (TakeStep, error) {
 	}
 	if err := o.job.checkRecords(ctx, head, live, haveLive); err != nil {
 		return 0, err
+	}
+	if me.Awaited != nil && head.Hash != me.Awaited.Hash && head.Manifest.Owner != o.id {
+		return 0, fmt.Errorf("%s: %w", At{o.job.name, o.branch, o.task, head.Manifest.Epoch}, ErrHeadMoved)
 	}
 	if !haveLive && o.isFirst() {
 		return StartOver, o.makeFirstLive(ctx)

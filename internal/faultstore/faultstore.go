@@ -28,7 +28,8 @@ type Call struct {
 // Fault says what becomes of a call.
 type Fault int
 
-// The faults. Those that leave a doubt are for creates (and an upload's commit).
+// The faults. LostReply is for all calls that change something; those that leave
+// a doubt otherwise are for creates, and an upload's commit.
 const (
 	None      Fault = iota
 	Fail            // nothing is done, and the error says so
@@ -47,10 +48,8 @@ type Store struct {
 	queued []late
 }
 
-type late struct {
-	name string
-	data []byte
-}
+// late is a create that is still to come.
+type late func(ctx context.Context) error
 
 // New wraps a store. The plan is asked before each call, and may do what it
 // likes meanwhile, calls of other stores included: this is how a test lets
@@ -82,7 +81,14 @@ func (s *Store) Land(ctx context.Context) error {
 	first := s.queued[0]
 	s.queued = s.queued[1:]
 	s.mu.Unlock()
-	return s.inner.Create(ctx, first.name, first.data)
+	return first(ctx)
+}
+
+// postpone queues a create.
+func (s *Store) postpone(create late) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued = append(s.queued, create)
 }
 
 func (s *Store) ask(operation, name string) Fault {
@@ -105,6 +111,17 @@ func (s *Store) fails(operation, name string) error {
 	return fmt.Errorf("%s %s: %w", operation, name, ErrInjected)
 }
 
+// changes asks the plan about a call that may be done although it fails.
+func (s *Store) changes(operation, name string, call func() error) error {
+	switch s.ask(operation, name) {
+	case None:
+		return call()
+	case LostReply:
+		_ = call() // whatever it says is lost
+	}
+	return fmt.Errorf("%s %s: %w", operation, name, ErrInjected)
+}
+
 // Create implements [store.Store].
 func (s *Store) Create(ctx context.Context, name string, data []byte) error {
 	doubt := fmt.Errorf("create %s: %w: %w", name, store.ErrUnknown, ErrInjected)
@@ -114,9 +131,8 @@ func (s *Store) Create(ctx context.Context, name string, data []byte) error {
 	case LostCall:
 		return doubt
 	case Late:
-		s.mu.Lock()
-		s.queued = append(s.queued, late{name, append([]byte{}, data...)})
-		s.mu.Unlock()
+		data = append([]byte{}, data...)
+		s.postpone(func(ctx context.Context) error { return s.inner.Create(ctx, name, data) })
 		return doubt
 	case LostReply:
 		_ = s.inner.Create(ctx, name, data) // whatever it says is lost
@@ -134,13 +150,22 @@ func (s *Store) Upload(ctx context.Context, name string) (store.Upload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &upload{u, s, name}, nil
+	return &upload{Upload: u, store: s, name: name}, nil
 }
 
 type upload struct {
 	store.Upload
 	store *Store
 	name  string
+	late  bool
+}
+
+// Abort implements [store.Upload]. An upload that is to land late goes on by
+// itself.
+func (u *upload) Abort() {
+	if !u.late {
+		u.Upload.Abort()
+	}
 }
 
 func (u *upload) Commit(ctx context.Context) error {
@@ -149,8 +174,12 @@ func (u *upload) Commit(ctx context.Context) error {
 	case Fail:
 		u.Upload.Abort()
 		return fmt.Errorf("create %s: %w", u.name, ErrInjected)
-	case LostCall, Late:
+	case LostCall:
 		u.Upload.Abort()
+		return doubt
+	case Late:
+		u.late = true
+		u.store.postpone(u.Upload.Commit)
 		return doubt
 	case LostReply:
 		_ = u.Upload.Commit(ctx) // whatever it says is lost
@@ -193,18 +222,12 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]st
 
 // Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, name string) error {
-	if err := s.fails("delete", name); err != nil {
-		return err
-	}
-	return s.inner.Delete(ctx, name)
+	return s.changes("delete", name, func() error { return s.inner.Delete(ctx, name) })
 }
 
 // Replace implements [store.Store].
 func (s *Store) Replace(ctx context.Context, name string, data []byte) error {
-	if err := s.fails("replace", name); err != nil {
-		return err
-	}
-	return s.inner.Replace(ctx, name, data)
+	return s.changes("replace", name, func() error { return s.inner.Replace(ctx, name, data) })
 }
 
 // String implements [store.Store].

@@ -78,7 +78,10 @@ func (d *Disk) write(name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }
 
 // remove removes a file, or a folder with what is in it.

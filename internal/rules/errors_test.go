@@ -37,6 +37,9 @@ func checkErrors(t *tree) (faults []fault) {
 		for _, s := range byPath(p.code) {
 			ast.Inspect(s.ast, func(n ast.Node) bool {
 				c, ok := n.(*ast.CallExpr)
+				if from, name := selectorOf(c, ok); from == "errors" && name == "Join" && !p.under("connector/connectortest") {
+					faults = append(faults, t.at(c, "errors.Join makes a text of several lines"))
+				}
 				if !ok || !makesError(c) {
 					return true
 				}
@@ -52,6 +55,14 @@ func checkErrors(t *tree) (faults []fault) {
 		}
 	}
 	return append(faults, unused(unwrapped, needed, "errors_test.go")...)
+}
+
+// selectorOf is what a call calls of which package.
+func selectorOf(c *ast.CallExpr, ok bool) (from, name string) {
+	if !ok {
+		return "", ""
+	}
+	return selector(c.Fun)
 }
 
 // makesError tells whether a call makes an error from a text.

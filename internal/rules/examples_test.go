@@ -169,6 +169,7 @@ func j(err error) error { return fmt.Errorf("%d%% of %T", n, err) }
 func k() error { return usagef("Shards: %d", n) } // fault
 func l(e *E) error { return fmt.Errorf("%.*q: %s", n, name, e.Cause) } // fault
 func m() error { return fmt.Errorf(text) }
+func o(a, b error) error { return errors.Join(a, b) } // fault
 `,
 			"a_test.go":     "package sluice\nvar errA = errors.New(\"Any\")\n",
 			"bench/main.go": "package main\nvar errA = errors.New(\"Any\")\n",

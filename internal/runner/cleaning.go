@@ -8,8 +8,15 @@ import (
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
-// cleanEvery is the longest time between two clean-ups of a job that commits.
-const cleanEvery = time.Minute
+const (
+	// cleanEvery is the longest time between two clean-ups of a job that commits.
+	cleanEvery = time.Minute
+	// cleanPause is the pause after each [clean.PauseEvery] removals: a thousand
+	// a second at most. A removal takes about a tenth of a millisecond of CPU, so
+	// that a long past takes a tenth of a core from the job, and any job makes
+	// fewer objects than that.
+	cleanPause = 100 * time.Millisecond
+)
 
 // cleaning removes epochs that need not be kept any longer, beside all else.
 type cleaning struct {
@@ -48,7 +55,7 @@ func (g *cleaning) committed(e epoch.Epoch, keep int) {
 }
 
 func (r *runner) cleanLoop(ctx context.Context, g *cleaning) {
-	cleaner := clean.New(r.job, clean.Options{Keep: r.o.Keep, KeepEpochs: r.o.KeepEpochs, Log: r.o.Log})
+	cleaner := clean.New(r.job, clean.Options{Keep: r.o.Keep, KeepEpochs: r.o.KeepEpochs, Log: r.o.Log, Pause: r.pauseCleaning})
 	timer := r.o.Env.Clock.NewTimer(cleanEvery)
 	defer timer.Stop()
 	run := cleaner.All // once; then the log that grows
@@ -74,5 +81,18 @@ func (r *runner) cleanLoop(ctx context.Context, g *cleaning) {
 		case <-timer.C():
 		}
 		timer.Reset(cleanEvery)
+	}
+}
+
+// pauseCleaning waits for as long as a clean-up that goes on leaves the job to
+// itself.
+func (r *runner) pauseCleaning(ctx context.Context) error {
+	timer := r.o.Env.Clock.NewTimer(cleanPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/deliver"
@@ -24,10 +25,26 @@ func (r *runner) openSinks(ctx context.Context) error {
 	return nil
 }
 
+// closeWithin is how long a delivery that was told to end may take for that: one
+// that doesn't listen must not keep the process.
+const closeWithin = 5 * time.Second
+
 func (r *runner) closeSinks() {
 	if r.stop != nil {
 		r.stop()
-		r.delivering.Wait()
+		ended := make(chan struct{})
+		go func() {
+			r.delivering.Wait()
+			close(ended)
+		}()
+		late := r.o.Env.Clock.NewTimer(closeWithin)
+		defer late.Stop()
+		select {
+		case <-ended:
+		case <-late.C():
+			r.o.Log.Warn("a sink does not end its delivery; it is left alone, and the next run makes it again")
+			return
+		}
 	}
 	for _, s := range r.sinks {
 		if err := s.target.Close(); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // take takes the branch once nobody else owns it (T1 to T5).
-func (r *runner) take(ctx context.Context, me epoch.Identity) (err error) {
+func (r *runner) take(ctx context.Context, me epoch.Identity) error {
 	standby := epoch.Standby{
 		Lease: r.o.Lease, TakeOver: r.o.TakeOver, Me: me, Known: r.pulse.known,
 		Waiting: func(head epoch.Manifest) {
@@ -19,20 +19,24 @@ func (r *runner) take(ctx context.Context, me epoch.Identity) (err error) {
 		},
 	}
 	for {
-		if err := r.job.AwaitLive(ctx, epoch.FirstTask, standby); err != nil {
+		head, err := r.job.AwaitLive(ctx, epoch.FirstTask, standby)
+		if err != nil {
 			return err
+		}
+		if me.Awaited = &head; standby.TakeOver {
+			me.Awaited = nil // from whoever has it
 		}
 		r.o.Board.SetRole(vitals.Starting)
 		if err := r.check(ctx); err != nil { // by a head that may be another than when the wait began
 			return err
 		}
 		var fenced *epoch.FencedError
-		if r.owner, err = r.job.TakeLive(ctx, epoch.FirstTask, me); !errors.As(err, &fenced) {
+		if r.owner, err = r.job.TakeLive(ctx, epoch.FirstTask, me); !errors.As(err, &fenced) && !errors.Is(err, epoch.ErrHeadMoved) {
 			return err
 		}
 		// Another one was quicker. This process has owned nothing, so that it may
 		// stand by; taking it over at once would begin a duel.
 		standby.TakeOver = false
-		r.o.Log.Info("another process was quicker", "owner", fenced.Owner, "writer", fenced.Writer.String())
+		r.o.Log.Info("another process was quicker", "error", err)
 	}
 }

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 
 // binaries are the jobs that were built in this run of the tests.
 var binaries struct {
-	folder              string
-	shop, spend, visits sync.Once
+	folder                     string
+	shop, spend, visits, steps sync.Once
 }
 
 // build builds the jobs in a folder under testjobs, once, and returns the folder

@@ -3,6 +3,9 @@
 // are worked out from their input alone. Its tests share no code with the
 // engine; they look at files, exit codes and what is printed.
 //
+// The job steps is stopped at each step that it takes, which are before and after
+// each call of its environment: a run that records them makes the list.
+//
 // The jobs are in testjobs. `go test` runs a short history of kills;
 // SLUICE_TORTURE=1 a long one. A history's seed is printed, and
 // SLUICE_TORTURE_SEED replays its choices.

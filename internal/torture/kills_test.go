@@ -35,12 +35,37 @@ func TestKills(t *testing.T) {
 		h.live(t)
 	}
 	h.end(t)
+	h.tell(t)
+	verifyShop(t, h.folder, h.journal.manifests)
+}
+
+// TestKillsUnderFaults runs such a history while calls of the file system go
+// wrong: of the store, the sinks and the input. A run that ends by that is
+// started again at once.
+func TestKillsUnderFaults(t *testing.T) {
+	s := size{records: 30_000, kills: 6, users: 1_000}
+	if os.Getenv("SLUICE_TORTURE") != "" {
+		s = size{records: 300_000, kills: 60, users: 5_000}
+	} else {
+		t.Parallel()
+	}
+	h := newHistory(t, s)
+	h.faults = true
+	for h.kills < s.kills {
+		h.live(t)
+	}
+	h.end(t)
+	verifyShop(t, h.folder, h.journal.manifests)
+}
+
+// tell prints what the kills have met.
+func (h *history) tell(t *testing.T) {
+	t.Helper()
 	t.Logf("%d kills: %d with an epoch in flight (%d of them with parts of it written), %d inside a recovery (%d of them with the branch taken); %d of %d records came before the last life",
 		h.kills, h.inFlight, h.written, h.recovering, h.taken, h.committed, h.feeder.fed)
 	if !h.wellSpread() {
 		t.Errorf("too few of the %d kills came with an epoch in flight (%d) or inside a recovery (%d)", h.kills, h.inFlight, h.recovering)
 	}
-	verifyShop(t, h.folder, h.journal.manifests)
 }
 
 // history is a job and what has been done to it.
@@ -51,6 +76,7 @@ type history struct {
 	binary  string
 	feeder  *feeder
 	journal *journal
+	faults  bool          // calls of the file system go wrong
 	boot    time.Duration // what a recovery takes, as seen last
 
 	kills      int
@@ -90,7 +116,12 @@ func newHistory(t *testing.T, s size) *history {
 
 // options are drawn anew for each life: nothing may depend on them.
 func (h *history) options() []string {
+	faults := uint64(0)
+	if h.faults {
+		faults = h.rng.Uint64() | 1
+	}
 	return []string{
+		"-faults", fmt.Sprint(faults),
 		"-shards", fmt.Sprint(1 + h.rng.IntN(5)),
 		"-epoch", (time.Duration(5+h.rng.IntN(60)) * time.Millisecond).String(),
 		"-epoch-bytes", fmt.Sprint(8 << 10 << h.rng.IntN(6)),

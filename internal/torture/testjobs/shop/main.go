@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/faultenv"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -32,6 +34,7 @@ type settings struct {
 	epoch      time.Duration
 	epochBytes int64
 	batch      int
+	faults     uint64
 }
 
 func main() {
@@ -42,24 +45,33 @@ func main() {
 	flag.DurationVar(&s.epoch, "epoch", 50*time.Millisecond, "length of an epoch")
 	flag.Int64Var(&s.epochBytes, "epoch-bytes", 64<<10, "bytes per epoch")
 	flag.IntVar(&s.batch, "batch", 256, "records per batch")
+	flag.Uint64Var(&s.faults, "faults", 0, "seed by which calls of the file system go wrong; 0: none do")
 	flag.Parse()
-	if err := run(s); err != nil {
+	seen, err := openCounter(filepath.Join(s.folder, "progress"))
+	if err == nil {
+		err = run(s, seen)
+	}
+	for s.faults != 0 && err != nil { // as a supervisor would
+		fmt.Fprintln(os.Stderr, "again, after:", err)
+		s.faults++
+		err = run(s, seen)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(s settings) error {
-	seen, err := openCounter(filepath.Join(s.folder, "progress"))
-	if err != nil {
-		return err
-	}
+func run(s settings, seen *counter) error {
 	e := env.Real()
+	if s.faults != 0 {
+		e = faultenv.Wrap(e, faultenv.Places{Store: filepath.Join(s.folder, "store")}, faultenv.Hooks{Before: faults(s.faults)})
+	}
 	folder, err := store.OpenFolder(e, filepath.Join(s.folder, "store"))
 	if err != nil {
 		return err
 	}
-	fmt.Println("started")
+	seen.started.Do(func() { fmt.Println("started") })
 	return shop(s, seen).Run(context.Background(), sluice.Options{
 		Env: e, Store: folder, Volatile: true, Shards: s.shards, Epoch: s.epoch, EpochBytes: s.epochBytes, BatchRecords: s.batch,
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
@@ -67,10 +79,26 @@ func run(s settings) error {
 	})
 }
 
+// oneOf is how many calls of the file system there are for one that goes wrong.
+const oneOf = 400
+
+// faults lets some calls of the file system go wrong: they are not done, or they
+// are and their reply is lost.
+func faults(seed uint64) func(faultenv.Call) faultenv.Fault {
+	return func(c faultenv.Call) faultenv.Fault {
+		rng := rand.New(rand.NewPCG(seed, uint64(c.N)))
+		if c.Path == "" || rng.IntN(oneOf) != 0 {
+			return faultenv.Fault{}
+		}
+		errs := []syscall.Errno{syscall.EIO, syscall.EIO, syscall.ENOSPC, syscall.EACCES}
+		return faultenv.Fault{Err: errs[rng.IntN(len(errs))], Done: rng.IntN(2) == 0}
+	}
+}
+
 // counter counts records in a page that is shared with the file behind it.
 type counter struct {
-	count *atomic.Uint64
-	first sync.Once
+	count          *atomic.Uint64
+	started, first sync.Once
 }
 
 func openCounter(path string) (*counter, error) {
