@@ -26,7 +26,8 @@ type Options struct {
 	// records. They default to 2,048 records and 1 MiB.
 	BatchRecords, BatchBytes int
 	// Shards is the number of goroutines that own the state, Workers of those
-	// that decode. They default to GOMAXPROCS. Results do not depend on them.
+	// that decode, at most 1,024 each. They default to GOMAXPROCS. Results do not
+	// depend on them.
 	Shards, Workers int
 	// Grace is how long deliveries may take once the job is to stop. Defaults to
 	// 20 s.

@@ -144,7 +144,13 @@ func (job *Job) Sinks() []SinkInfo {
 // DefaultStore is the folder that holds a job's state if nothing else is said.
 const DefaultStore = "sluice-data"
 
+// mostShards bounds Options.Shards and Options.Workers.
+const mostShards = 1024
+
 func (job *Job) runnerOptions(o Options) (runner.Options, error) {
+	if o.Shards > mostShards || o.Workers > mostShards {
+		return runner.Options{}, fmt.Errorf("%s: %d shards and %d workers: at most %d of each; leave them out for one per core", job.name, o.Shards, o.Workers, mostShards)
+	}
 	if o.Env == nil {
 		o.Env = env.Real()
 	}

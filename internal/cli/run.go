@@ -159,6 +159,10 @@ func untilSignal(ctx context.Context, stopping func(), run func(ctx context.Cont
 	return "signal", err
 }
 
+// mostShards bounds the goroutines that decode, and those that own the state:
+// more than any machine has cores.
+const mostShards = 1024
+
 // shortestLease leaves an owner time to say that it lives.
 const shortestLease = 100 * time.Millisecond
 
@@ -167,10 +171,10 @@ func (r *running) check() error {
 	switch {
 	case s.Epoch <= 0:
 		return usagef("--epoch %v: a time above 0, such as 1s", s.Epoch)
-	case s.Shards < 1:
-		return usagef("--shards %d: at least 1", s.Shards)
-	case s.Workers < 1:
-		return usagef("--workers %d: at least 1", s.Workers)
+	case s.Shards < 1 || s.Shards > mostShards:
+		return usagef("--shards %d: 1 to %d", s.Shards, mostShards)
+	case s.Workers < 1 || s.Workers > mostShards:
+		return usagef("--workers %d: 1 to %d", s.Workers, mostShards)
 	case s.Grace <= 0:
 		return usagef("--grace %v: a time above 0, such as 20s", s.Grace)
 	case s.Lease < shortestLease:
