@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
+	"unicode"
 	"unsafe"
 
 	"github.com/sluicestream/sluice/connector"
@@ -22,6 +24,9 @@ var errNoDuration = errors.New(`a duration is a text such as "1h30m"`)
 
 // shownValue bounds how much of a bad value an error repeats.
 const shownValue = 40
+
+// shownCause bounds how much of what another package said an error repeats.
+const shownCause = 200
 
 // JSONOption is a setting of [JSON].
 type JSONOption func(*jsonSettings)
@@ -127,7 +132,7 @@ func (m *mismatch) Error() string {
 	}
 	s := fmt.Sprintf("expected %v, found %s", m.expected, m.found)
 	if m.err != nil {
-		s += " (" + m.err.Error() + ")"
+		s += " (" + shortenTo(shownCause, m.err.Error()) + ")" // some repeat all of the value
 	}
 	return s
 }
@@ -166,17 +171,27 @@ func found(src []byte, at int64) string {
 	}
 }
 
-func shorten(v []byte) string {
-	if len(v) <= shownValue {
-		return string(v)
+func shorten(v []byte) string { return shortenTo(shownValue, string(v)) }
+
+func shortenTo(most int, text string) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.ToValidUTF8(string(v[:shownValue]), "") + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
+
+// shownPath bounds, in bytes, the path of a bad value in an error, and so each
+// name in it: hostile text can nest 10,000 deep and have names of any length.
+const shownPath = 200
 
 // fieldPath writes a JSON pointer as a path: "Items[2].Name".
 func fieldPath(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
+		if b.Len()+len(token) > shownPath {
+			return b.String() + "…"
+		}
+		token = printable(token)
 		switch {
 		case isIndex(token):
 			b.WriteString("[" + token + "]")
@@ -187,6 +202,15 @@ func fieldPath(p jsontext.Pointer) string {
 		}
 	}
 	return b.String()
+}
+
+// printable is a name as it is, or quoted if it would spoil the line that it is
+// printed in.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 func isIndex(token string) bool {

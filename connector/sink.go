@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/sluicestream/sluice/schema"
@@ -99,6 +100,11 @@ const (
 	Disagree
 )
 
+// ErrRecord says that a sink's record is there and can't be relied on: it is
+// damaged, another sink's, or a later release's. Trying again can't help, so that
+// a person has to look. What a [Target] returns wraps it.
+var ErrRecord = errors.New("the sink's record can't be relied on")
+
 // Target is an open sink of one task. Its methods are called one at a time.
 type Target interface {
 	// Record returns the sink's record, or nil if there is none.
@@ -109,7 +115,8 @@ type Target interface {
 	// Deliver does all of this in one step that happens wholly or not at all,
 	// alone: reads the record, asks d.Decide, and if the verdict is [Apply],
 	// writes the rows and sets the record to d.Record. It returns the verdict
-	// and the record that was found. After an error the outcome is unknown.
+	// and the record that was found. After an error the outcome is unknown, and
+	// the delivery is tried again, unless the error matches [ErrRecord].
 	Deliver(ctx context.Context, d *Delivery) (Verdict, *SinkRecord, error)
 	// Close releases what Open took.
 	Close() error

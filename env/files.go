@@ -4,13 +4,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // FS is a file system, in the few calls that Sluice makes.
 // Names are the operating system's. Errors are those of package os, so that
 // errors.Is with [fs.ErrNotExist] and [fs.ErrExist] works.
 type FS interface {
-	// Open opens a file for reading.
+	// Open opens a file for reading. It doesn't wait for somebody who writes to a
+	// named pipe.
 	Open(name string) (File, error)
 	// Create makes a new file for writing and fails if there is one.
 	Create(name string) (File, error)
@@ -48,7 +50,7 @@ func OS() FS { return osFS{} }
 type osFS struct{}
 
 func (osFS) Open(name string) (File, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err // not f: a nil *os.File would be a File that isn't nil
 	}

@@ -84,7 +84,7 @@ func rowFields(t reflect.Type, offset uintptr, path string) ([]rowField, error) 
 func (r *rowType[T]) columns(names []string) ([]rowField, error) {
 	columns := make([]rowField, len(names))
 	filled := make([]int, len(r.fields))
-	var faults []error
+	var faults, strangers []error
 	for i, name := range names {
 		columns[i].name = name
 		field := slices.IndexFunc(r.fields, func(f rowField) bool { return f.name == name })
@@ -93,7 +93,7 @@ func (r *rowType[T]) columns(names []string) ([]rowField, error) {
 			columns[i] = r.fields[field]
 			filled[field]++
 		case r.settings.strict:
-			faults = append(faults, fmt.Errorf("column %q has no field", name))
+			strangers = append(strangers, fmt.Errorf("column %s has no field", shownNames(names[i:i+1])))
 		}
 	}
 	for i, f := range r.fields {
@@ -104,10 +104,33 @@ func (r *rowType[T]) columns(names []string) ([]rowField, error) {
 			faults = append(faults, fmt.Errorf("field %q has no column", f.name))
 		}
 	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("the columns %s don't fit %v: %w", quoteAll(names), reflect.TypeFor[T](), together(faults...))
+	if faults = append(faults, strangers...); len(faults) > 0 {
+		return nil, fmt.Errorf("the columns %s don't fit %v: %w", shownNames(names), reflect.TypeFor[T](), shownFaults(faults))
 	}
 	return columns, nil
+}
+
+// shownMost bounds how many columns, or faults of theirs, an error lists.
+const shownMost = 20
+
+// shownNames are the columns of a header, whose cells may be anything.
+func shownNames(names []string) string {
+	shown := make([]string, 0, shownMost)
+	for _, name := range names[:min(len(names), shownMost)] {
+		shown = append(shown, name[:min(len(name), shownCell)])
+	}
+	text := quoteAll(shown)
+	if more := len(names) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func shownFaults(faults []error) error {
+	if more := len(faults) - shownMost; more > 0 {
+		faults = append(faults[:shownMost:shownMost], fmt.Errorf("and %d more", more))
+	}
+	return together(faults...)
 }
 
 // checkHeader tells whether the header's columns fit.

@@ -43,8 +43,10 @@ func parsePlace(name string) (place, bool) {
 		return place{}, false
 	}
 	p := place{position: connector.Position(position)}
-	if part, ok := leadingNumber(strings.TrimPrefix(name[digits:], "_"), partDigits); ok {
-		p.part = int(part)
+	if rest, ok := strings.CutPrefix(name[digits:], "_"); ok {
+		if part, ok := leadingNumber(rest, partDigits); ok {
+			p.part = int(part)
+		}
 	}
 	return p, true
 }
@@ -169,8 +171,8 @@ func (t *target) own(found connector.RecordKey, job string) error {
 	if found == t.key {
 		return nil
 	}
-	return fmt.Errorf("the folder %s is another sink's: expected job %s, task %s, sink %s; found job %s (%s), task %s, sink %s; give each sink a folder of its own",
-		t.path, t.key.JobID, t.key.Task, t.key.Sink, found.JobID, job, found.Task, found.Sink)
+	return fmt.Errorf("%w: the folder %s is another sink's: expected job %s, task %s, sink %s; found job %s (%s), task %s, sink %s; give each sink a folder of its own",
+		connector.ErrRecord, t.path, t.key.JobID, t.key.Task, t.key.Sink, found.JobID, job, found.Task, found.Sink)
 }
 
 func (t *target) readNote(p place) (*note, error) {
@@ -179,7 +181,7 @@ func (t *target) readNote(p place) (*note, error) {
 		return nil, err
 	}
 	if found := (place{n.Position, n.Part}); found != p {
-		return nil, fmt.Errorf("%s is damaged: it speaks of %s", t.notePath(p), found)
+		return nil, fmt.Errorf("%w: %s is damaged: it speaks of %s", connector.ErrRecord, t.notePath(p), found)
 	}
 	return &n, t.own(connector.RecordKey{JobID: n.JobID, Task: n.Task, Sink: n.Sink}, n.Job)
 }
@@ -194,18 +196,21 @@ func (t *target) read(path string, n interface{ version() int }) error {
 		return err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: %s is no regular file", connector.ErrRecord, path)
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxNote+1))
 	if err != nil {
 		return err
 	}
 	if len(b) > maxNote {
-		return fmt.Errorf("%s is damaged: it has more than %d bytes", path, maxNote)
+		return fmt.Errorf("%w: %s is damaged: it has more than %d bytes", connector.ErrRecord, path, maxNote)
 	}
 	if err := json.Unmarshal(b, n); err != nil {
-		return fmt.Errorf("%s is damaged: %w; restore it, or choose a new folder for the sink", path, err)
+		return fmt.Errorf("%w: %s is damaged: %w; restore it, or choose a new folder for the sink", connector.ErrRecord, path, err)
 	}
 	if n.version() != noteFormat {
-		return fmt.Errorf("%s was written in format %d, this build knows format %d only", path, n.version(), noteFormat)
+		return fmt.Errorf("%w: %s was written in format %d, this build knows format %d only", connector.ErrRecord, path, n.version(), noteFormat)
 	}
 	return nil
 }

@@ -239,7 +239,7 @@ func (p *partition) Close() error {
 }
 
 func (p *partition) tooLong(offset int64) error {
-	return &LineError{File: p.path, Offset: offset, Max: p.settings.maxLine, OpenQuote: p.splitter.inside}
+	return &LineError{File: p.path, Offset: offset, Max: p.settings.maxLine, OpenQuote: p.splitter.inside()}
 }
 
 func (p *partition) changed(expected, found string) error {

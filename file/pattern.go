@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluicestream/sluice/env"
 )
@@ -113,6 +115,9 @@ func (p *pattern) walk(files env.FS, names []string, at string, parts []string) 
 				return nil, err
 			}
 		case len(parts) == 1 && kind.IsRegular():
+			if err := p.checkName(below); err != nil {
+				return nil, err
+			}
 			names = append(names, below)
 		}
 		if len(names) > maxPartitions {
@@ -120,6 +125,21 @@ func (p *pattern) walk(files env.FS, names []string, at string, parts []string) 
 		}
 	}
 	return names, nil
+}
+
+// checkName refuses the name of a file that can't be a partition's: manifests
+// hold text only, and a name is printed in many a line.
+func (p *pattern) checkName(name string) error {
+	fault := ""
+	switch {
+	case !utf8.ValidString(name):
+		fault = "is not UTF-8"
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		fault = "holds a character that can't be printed"
+	default:
+		return nil
+	}
+	return fmt.Errorf("the name of the file %q, which fits the pattern %q, %s; rename it, or name a pattern that it doesn't fit", p.path(name), p.text, fault)
 }
 
 // candidate is a name in a folder, and what its folder says it is.

@@ -2,7 +2,6 @@ package file
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/sluicestream/sluice/connector"
@@ -70,11 +69,11 @@ func (r *reader) Partition(ctx context.Context, name string, from connector.Offs
 		env:      r.env,
 		settings: r.settings,
 		form:     r.form,
-		splitter: splitter{quotes: r.form.quotes},
+		splitter: splitter{quotes: r.form.quotes, comma: r.settings.comma},
 		average:  firstAverage,
 	}
 	if err := p.open(from); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, together(err, p.Close())
 	}
 	return p, nil
 }

@@ -2,18 +2,32 @@ package file
 
 import "bytes"
 
-// splitter finds where records end: at newlines, and in CSV only at those
-// outside quotes. It remembers how far it looked, so that a long record that
-// comes in pieces is looked through once.
+// splitter finds where records end.
 type splitter struct {
 	quotes bool // newlines inside quotes don't count
+	comma  byte // between cells, where quotes matter
 
 	searched int
-	inside   bool // an odd number of quotes was seen since the record began
+	state    cellState
 }
 
+// cellState is where in a cell a search stands. A quote opens a cell at its
+// beginning only: one elsewhere is a fault of its own record, and leaves the
+// records behind it alone.
+type cellState uint8
+
+const (
+	atBeginning cellState = iota
+	inPlain
+	inQuotes
+	behindQuote // which closes the cell, unless another quote follows
+)
+
+// inside tells whether a quote is open.
+func (s *splitter) inside() bool { return s.state == inQuotes }
+
 // reset forgets what was seen; the next search begins with a record.
-func (s *splitter) reset() { s.searched, s.inside = 0, false }
+func (s *splitter) reset() { s.searched, s.state = 0, atBeginning }
 
 // end is the index behind the newline of the record that begins at start, or
 // -1 if it isn't in buf yet.
@@ -25,24 +39,57 @@ func (s *splitter) end(buf []byte, start int) int {
 		if i >= 0 {
 			line = line[:i]
 		}
-		// A quote inside a quoted cell is doubled, so the count's parity tells
-		// whether a cell is open.
-		if s.quotes && bytes.Count(line, quote)&1 == 1 {
-			s.inside = !s.inside
+		if s.quotes {
+			s.pass(line, i >= 0)
 		}
 		if i < 0 {
 			s.searched = len(buf)
 			return -1
 		}
 		from += i + 1
-		if !s.inside {
-			s.searched = from
+		if !s.inside() {
+			s.searched, s.state = from, atBeginning
 			return from
 		}
 	}
 }
 
-var quote = []byte{'"'}
+// pass passes over a line, or a part of one. Most whole lines have no quote, and
+// then nothing in them matters.
+func (s *splitter) pass(line []byte, whole bool) {
+	if whole && !s.inside() && bytes.IndexByte(line, '"') < 0 {
+		return
+	}
+	for len(line) > 0 {
+		next := 1
+		switch {
+		case s.state == inQuotes:
+			next = bytes.IndexByte(line, '"') + 1
+			s.stateAfter(next, behindQuote)
+		case s.state == inPlain:
+			next = bytes.IndexByte(line, s.comma) + 1
+			s.stateAfter(next, atBeginning)
+		case line[0] == '"':
+			s.state = inQuotes
+		case line[0] == s.comma:
+			s.state = atBeginning
+		case s.state == atBeginning && bytes.IndexByte(byteOrderMark, line[0]) >= 0:
+		default:
+			s.state = inPlain
+		}
+		if next == 0 {
+			return
+		}
+		line = line[next:]
+	}
+}
+
+// stateAfter is the state behind what was looked for, if it was found.
+func (s *splitter) stateAfter(found int, state cellState) {
+	if found > 0 {
+		s.state = state
+	}
+}
 
 // byteOrderMark may stand before a file's first line.
 var byteOrderMark = []byte("\xef\xbb\xbf")

@@ -108,7 +108,7 @@ func (t *target) refuseStrangers() error {
 		}
 		for _, e := range entries {
 			if _, ok := parsePlace(e.Name()); ok {
-				return fmt.Errorf("%s holds %s, a delivery, but %s is missing: restore it, or choose a new folder", t.path, filepath.Join(folder, e.Name()), t.recordPath())
+				return fmt.Errorf("%w: %s holds %s, a delivery, but %s is missing: restore it, or choose a new folder", connector.ErrRecord, t.path, filepath.Join(folder, e.Name()), t.recordPath())
 			}
 		}
 	}

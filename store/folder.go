@@ -179,8 +179,12 @@ func (f *Folder) open(ctx context.Context, operation, name string) (env.File, in
 		return nil, 0, fmt.Errorf("%s %s: %w", operation, name, err)
 	}
 	info, err := file.Stat()
-	if err == nil && info.IsDir() {
+	switch {
+	case err != nil:
+	case info.IsDir():
 		err = ErrNotFound
+	case !info.Mode().IsRegular(): // reading it may never end
+		err = ErrNoFile
 	}
 	if err != nil {
 		file.Close()

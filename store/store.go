@@ -93,6 +93,9 @@ var (
 	ErrUnknown = errors.New("outcome of the create is unknown")
 	// ErrTooLarge says that an object is longer than the reader takes.
 	ErrTooLarge = errors.New("object is larger than expected")
+	// ErrNoFile says that what has the object's name is a pipe, a device or the
+	// like.
+	ErrNoFile = errors.New("object is no regular file")
 	// ErrName says that a name is not allowed.
 	ErrName = errors.New("object name not allowed")
 )

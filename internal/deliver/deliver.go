@@ -223,7 +223,10 @@ func (d *Deliverer) deliver(ctx context.Context, o Owed) error {
 			return verdicts[step]
 		},
 	})
-	if err != nil || verdict != connector.Disagree {
+	switch {
+	case errors.Is(err, connector.ErrRecord):
+		reason = err.Error()
+	case err != nil || verdict != connector.Disagree:
 		return err
 	}
 	if err := d.o.Newer(ctx); err != nil {

@@ -212,6 +212,9 @@ func read[T object](ctx context.Context, j *Job, at At, path string) (v T, hash 
 	if errors.Is(err, store.ErrTooLarge) {
 		return v, "", j.damaged(at, path, fmt.Sprintf("at most %d bytes", MaxObject), "more")
 	}
+	if errors.Is(err, store.ErrNoFile) {
+		return v, "", j.damaged(at, path, "a file", "something that is no regular file")
+	}
 	if err != nil {
 		return v, "", fmt.Errorf("%s: %w", j.name, err)
 	}

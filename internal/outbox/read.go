@@ -60,6 +60,9 @@ func (b *Box) file(ctx context.Context, o epoch.Object, read func(r *avrofile.Re
 	if errors.Is(err, store.ErrNotFound) {
 		return b.damaged(o, "an outbox", "nothing")
 	}
+	if errors.Is(err, store.ErrNoFile) {
+		return b.damaged(o, "an outbox", "something that is no regular file")
+	}
 	if err != nil {
 		return err
 	}

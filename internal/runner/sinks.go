@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -145,6 +146,9 @@ func (r *runner) makeRecord(ctx context.Context, s *sink, start epoch.Position) 
 		Position: connector.Position(start), ID: id, Job: r.o.Job, Target: s.spec.Sink.Describe().Target, Branch: r.owner.Branch(),
 	}
 	stands, err := s.target.Make(ctx, first)
+	if errors.Is(err, connector.ErrRecord) {
+		return "", &deliver.DisagreeError{At: epoch.At{Job: r.o.Job}, Sink: s.spec.Name, Position: start, Reason: err.Error()}
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: sink %s: %w", r.o.Job, s.spec.Name, err)
 	}

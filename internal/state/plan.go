@@ -13,6 +13,14 @@ const (
 	// while a long one runs: the long one's inputs stay until its end.
 	besideAt = 9
 	besideTo = 8
+	// wholeAt is when everything is merged, however few segments there are: once
+	// what stands behind the oldest has wholeAt hundredths of its bytes. Much of
+	// that replaces what the oldest has, and without a bound would take several
+	// times the room of the state itself. What comes while the merge runs is still
+	// on top.
+	wholeAt = 75
+	// wholeBytes are the bytes below which that isn't worth the files.
+	wholeBytes = 1 << 20
 )
 
 // PlanMerge decides which of a state's segments, the oldest first, are to be
@@ -24,8 +32,28 @@ const (
 // So a large old segment is rewritten only once enough has gathered behind it,
 // and how much is enough adapts itself to the state: the sizes come to fall by
 // about the same factor from each segment to the next.
+//
+// Once there is much behind the oldest it merges all of them: a state takes no
+// more than about two and a half times the room that it needs.
 func PlanMerge(segments []epoch.Segment) (from, to int, ok bool) {
+	if wasteful(segments) {
+		return 0, len(segments), true
+	}
 	return plan(segments, 0, mergeAt, mergeTo)
+}
+
+// wasteful tells whether what stands behind the oldest segment has grown large
+// against it.
+func wasteful(segments []epoch.Segment) bool {
+	if len(segments) < 2 {
+		return false
+	}
+	behind := 0.0
+	for _, s := range segments[1:] {
+		behind += float64(s.Bytes)
+	}
+	oldest := float64(segments[0].Bytes)
+	return behind+oldest >= wholeBytes && behind*100 >= oldest*wholeAt
 }
 
 // PlanBeside is PlanMerge while the merge that PlanMerge chose is running, of

@@ -95,10 +95,11 @@ type outcome struct {
 	most          int     // segments at any time
 	rewrites      int     // merges that took the oldest segment
 	merges        int
+	waste         float64 // the most bytes at any time, per byte of all merged
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("amplification %.2f, at most %d segments, %d merges, %d of them of all", o.amplification, o.most, o.merges, o.rewrites)
+	return fmt.Sprintf("amplification %.2f, at most %d segments and %.2f times the bytes, %d merges, %d of them of all", o.amplification, o.most, o.waste, o.merges, o.rewrites)
 }
 
 // header is what every segment has besides its entries, in bytes.
@@ -123,6 +124,7 @@ func (w workload[C]) run(epochs int, beside bool, duration func(bytes float64) i
 		w.content = append(w.content, c)
 		merges = w.finish(merges, e)
 		o.most = max(o.most, len(w.content))
+		o.waste = max(o.waste, w.waste())
 		from, to, ok := w.plan(merges, beside)
 		if !ok {
 			continue
@@ -140,6 +142,18 @@ func (w workload[C]) run(epochs int, beside bool, duration func(bytes float64) i
 	}
 	o.amplification = 1 + written/own
 	return o
+}
+
+// waste is what all segments have, per byte of what they would have as one.
+func (w *workload[C]) waste() float64 {
+	all, sum := w.content[0], 0.0
+	for i, c := range w.content {
+		sum += header + w.size(c)
+		if i > 0 {
+			all = w.union(all, c)
+		}
+	}
+	return sum / (header + w.size(all))
 }
 
 // finish puts in the results of the merges that have come to their ends.
@@ -223,6 +237,22 @@ func TestSegmentsStayFewBesideLongMerges(t *testing.T) {
 		beside := uniform(50*keys, 5e6).run(3600, true, byRate(100e6))
 		if beside.most > 12 || beside.most > alone.most || beside.amplification > 1.5*alone.amplification {
 			t.Errorf("%.0f keys: alone %v; beside %v", keys, alone, beside)
+		}
+	}
+}
+
+// The figure that is promised: a state takes at most two and a half times the
+// room that it would have as one segment, unless merges take longer than epochs
+// that change most of it.
+func TestAStateTakesLittleRoom(t *testing.T) {
+	for _, part := range []float64{1, 0.5, 0.3, 0.1, 0.05, 0.01, 0.001} {
+		for d := range 4 {
+			if d > 1 && part > 0.1 {
+				continue
+			}
+			if o := uniform(50e6, part*50e6).run(2000, true, lasting(d)); o.waste > 2.5 {
+				t.Errorf("epochs that change %g of all, merges of %d epochs: %v", part, d, o)
+			}
 		}
 	}
 }

@@ -38,6 +38,9 @@ func openSegment(ctx context.Context, st store.Store, job string, f Form, told e
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, &missingError{s.damaged(fmt.Sprintf("a segment of %d bytes", told.Bytes), "no such object"), err}
 		}
+		if errors.Is(err, store.ErrNoFile) {
+			return nil, s.damaged(fmt.Sprintf("a segment of %d bytes", told.Bytes), "something that is no regular file")
+		}
 		return nil, failed("read", f, s.name, err)
 	}
 	s.body = io.TeeReader(io.NewSectionReader(s.object, 0, s.object.Size()), s.hash)
