@@ -3,6 +3,7 @@ package sluice_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func (p *endlessPartition) Next(_ context.Context, b *connector.Batch, _ int64) 
 func (*endlessPartition) End() int64   { return 0 }
 func (*endlessPartition) Close() error { return nil }
 
-// stalling is a store whose uploads wait to be let through.
+// stalling is a store whose data objects wait to be let through.
 type stalling struct {
 	store.Store
 	through chan struct{} // closed when uploads may commit
@@ -60,6 +61,13 @@ type stalling struct {
 func (s stalling) Upload(ctx context.Context, name string) (store.Upload, error) {
 	up, err := s.Store.Upload(ctx, name)
 	return stalledUpload{up, s.through}, err
+}
+
+func (s stalling) Create(ctx context.Context, name string, data []byte) error {
+	if strings.Contains(name, "/data/") {
+		<-s.through
+	}
+	return s.Store.Create(ctx, name, data)
 }
 
 type stalledUpload struct {

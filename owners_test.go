@@ -449,3 +449,57 @@ func (d desk) add(t *testing.T, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// A request that can't be read stands in nobody's way.
+func TestADamagedRequestIsPassed(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s := store.NewMemory()
+	o := sluice.Options{Store: s, Lease: 100 * time.Millisecond}
+	first := starts(t, tally(), o)
+	<-first.commits
+	second := starts(t, tally(), o)
+	second.says("standing by")
+	if err := s.Create(t.Context(), "tally/"+epoch.ControlPath(1), []byte("{\n")); err != nil {
+		t.Fatal(err)
+	}
+	asked(t, s, "tally", epoch.StopRequest)
+	for _, p := range []*process{first, second} {
+		if err := p.ends(); err != nil {
+			t.Errorf("asked to stop, it ended with %v", err)
+		}
+	}
+	first.says("a request that this release can't do")
+}
+
+// A job that is drained and meets a record that fails behind a KeyBy goes on to
+// drain when it has gone back to the last epoch.
+func TestDrainWithADeadLetter(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	d := newDesk()
+	defer d.clear()
+	s := store.NewMemory()
+	d.add(t, "in.jsonl", `{"User":"ann","Cents":1}`+"\n")
+	draining := make(chan struct{})
+	job := sluice.NewJob("drain")
+	job.DeadLetter("bad", file.Append[sluice.DeadLetter](d.path("bad")))
+	job.From("orders", file.JSONLines[Order](d.path("in.jsonl"), file.Follow(), file.Poll(time.Millisecond))).KeyBy(Order.UserID).
+		Fold(spend, func(s *Spend, o Order) {
+			if o.Cents == 13 {
+				<-draining
+				panic("thirteen")
+			}
+			s.Add(o)
+		}).To("out", file.Upsert(d.path("out"), spendRow))
+	p := starts(t, job, sluice.Options{Store: s, Lease: 100 * time.Millisecond})
+	<-p.commits
+	d.add(t, "in.jsonl", `{"User":"ann","Cents":13}`+"\n"+strings.Repeat(`{"User":"bob","Cents":1}`+"\n", 100))
+	asked(t, s, "drain", epoch.DrainRequest)
+	p.says("asked to stop")
+	close(draining)
+	if err := p.ends(); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := headOf(t, s, "drain"); m.Sources["orders"].Partitions["in.jsonl"].Next != int64(25+26+100*25) {
+		t.Errorf("it has read up to %v", m.Sources["orders"])
+	}
+}

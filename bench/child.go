@@ -82,6 +82,20 @@ func taskNamed(name string) func(task) (sample, error) {
 		return amplify
 	case "start":
 		return startJob
+	case "farm":
+		return makeFarm
+	case "farm.start":
+		return farmStart
+	case "farm.run":
+		return farmRun
+	case "clean":
+		return cleanFarm
+	case "stalled":
+		return stalledJob
+	case "takeover.own":
+		return ownTrickle
+	case "takeover.next":
+		return nextTrickle
 	}
 	return nil
 }

@@ -59,6 +59,10 @@ func figures() []figure {
 		{"restore", measureRestore},
 		{"write.amplification", measureAmplification},
 		{"start.empty", measureStart},
+		{"start.million", measureMillion},
+		{"stalled.memory", measureStalled},
+		{"takeover", measureTakeover},
+		{"gc", measureClean},
 	}
 }
 

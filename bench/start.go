@@ -53,6 +53,11 @@ type firstManifest struct {
 	creates int // up to then
 }
 
+// Probe lets a start try the store, as it does one that isn't watched.
+func (s *firstManifest) Probe(ctx context.Context, o store.ProbeOptions) (store.ProbeReport, error) {
+	return s.Store.(*store.Folder).Probe(ctx, o)
+}
+
 // Create implements [store.Store].
 func (s *firstManifest) Create(ctx context.Context, name string, data []byte) error {
 	err := s.Store.Create(ctx, name, data)

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -56,6 +57,27 @@ func (p *plain) size() (int64, error) {
 		return 0, err
 	}
 	return info.Size(), nil
+}
+
+// newlineStep is how much is looked through at a time for the last newline.
+const newlineStep = 64 << 10
+
+// lastNewline finds the offset behind the last newline between from and to; from
+// if there is none.
+func (p *plain) lastNewline(from, to int64) (int64, error) {
+	var buf [newlineStep]byte
+	for to > from {
+		start := max(from, to-newlineStep)
+		n, err := p.file.ReadAt(buf[:to-start], start)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return from, err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return start + int64(i) + 1, nil
+		}
+		to = start
+	}
+	return from, nil
 }
 
 func (p *plain) Close() error { return p.file.Close() }

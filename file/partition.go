@@ -36,13 +36,14 @@ type partition struct {
 
 	content  content // nil once everything has been read
 	preamble []byte
-	head     []byte // the first bytes of what was given out, for the identity
-	identity string // of head, if it is as long as that says
-	carry    []byte // read and not given out yet
-	at       int64  // the offset of the carry's first byte
-	ended    bool   // nothing comes behind the carry
-	unended  bool   // the record before the carry had no newline
-	end      atomic.Int64
+	head     []byte       // the first bytes of what was given out, for the identity
+	identity string       // of head, if it is as long as that says
+	carry    []byte       // read and not given out yet
+	at       int64        // the offset of the carry's first byte
+	ended    bool         // nothing comes behind the carry
+	unended  bool         // the record before the carry had no newline
+	end      atomic.Int64 // of the file, as of the last look
+	whole    atomic.Int64 // behind its last newline, where it is followed
 
 	splitter splitter
 	average  int // length of a record, lately
@@ -220,13 +221,26 @@ func (p *partition) updateEnd() error {
 		return fmt.Errorf("file %s: %w", p.path, err)
 	}
 	p.end.Store(size)
+	if f, ok := p.content.(*plain); ok && p.settings.follow {
+		whole, err := f.lastNewline(max(p.whole.Load(), p.at), size)
+		if err != nil {
+			return fmt.Errorf("file %s: %w", p.path, err)
+		}
+		p.whole.Store(whole)
+	}
 	return nil
 }
 
-// End implements [connector.Partition]. Of a packed file it is what the file
+// End implements [connector.Partition]. In a file that is followed it is behind
+// the last newline: what follows that is no record yet. Of a packed file it is what the file
 // says of itself, until it has been read to its end. It may be called while
 // Next runs.
-func (p *partition) End() int64 { return p.end.Load() }
+func (p *partition) End() int64 {
+	if p.settings.follow && !isPacked(p.name) {
+		return p.whole.Load()
+	}
+	return p.end.Load()
+}
 
 // Close implements [connector.Partition].
 func (p *partition) Close() error {

@@ -130,7 +130,7 @@ func (c *Cleaner) Log(ctx context.Context, branch, task string) (Result, error) 
 	r := &run{c: c, job: c.job, at: place{branch, task}, ix: c.index(place{branch, task})}
 	err := r.run(ctx)
 	if err != nil {
-		err = fmt.Errorf("%s: branch %s, task %s: the clean-up stopped: %w. Nothing that is needed was removed; `sluice gc %s` goes on", c.job.Name(), branch, task, err, c.job.Name())
+		err = fmt.Errorf("%s: branch %s, task %s: the clean-up stopped, and has removed nothing that is needed; `sluice gc %s` goes on once this is mended: %w", c.job.Name(), branch, task, c.job.Name(), err)
 	}
 	if r.result.Manifests+r.result.Objects > 0 && !c.o.DryRun {
 		c.o.Log.Debug("cleaned up", "branch", branch, "task", task, "floor", r.result.Floor,

@@ -58,6 +58,9 @@ func shellWord(path string) string {
 
 // newJob makes a job's folder, all of it or nothing.
 func newJob(dir, replace string) error {
+	if dir == "" {
+		return usagef("the folder's name is empty; name one that is to be made")
+	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return fmt.Errorf("%s: %w; name the folder by its full path", dir, err)

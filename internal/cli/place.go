@@ -32,6 +32,9 @@ func (p *place) addTo(c *cobra.Command) {
 
 // open opens the store, and makes it if there is none.
 func (p *place) open() (store.Store, error) {
+	if p.path == "" {
+		return nil, usagef("--store: its path is empty; name a folder")
+	}
 	if strings.Contains(p.path, "://") {
 		return nil, usagef("--store %s: only folders can be stores", p.path)
 	}

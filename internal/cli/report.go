@@ -13,7 +13,8 @@ import (
 // report tells how a run goes on: as events for machines, as a line on a
 // terminal that is written again and again, or now and then in the log.
 type report struct {
-	log *slog.Logger
+	log *slog.Logger // for the job, which says its name itself
+	own *slog.Logger // for what the command line has to say
 
 	events   bool
 	screen   *screen // nil without a terminal
@@ -31,7 +32,13 @@ const (
 )
 
 // newReport makes a report: with events on out, otherwise for people on errs.
-func newReport(out, errs io.Writer, events bool, level slog.Level, units map[string]string) *report {
+func newReport(job string, out, errs io.Writer, events bool, level slog.Level, units map[string]string) *report {
+	r := openReport(out, errs, events, level, units)
+	r.own = r.log.With("job", job)
+	return r
+}
+
+func openReport(out, errs io.Writer, events bool, level slog.Level, units map[string]string) *report {
 	now := time.Now()
 	r := &report{events: events, done: make(chan struct{}), progress: newProgress(now, units), told: now}
 	if events {
@@ -92,13 +99,13 @@ func (r *report) committed(c Committed) {
 	r.progress.add(now, c)
 	switch {
 	case r.events:
-		r.log.Info("committed", "epoch", c.Epoch, "position", c.Position, "records", c.Records,
+		r.own.Info("committed", "epoch", c.Epoch, "position", c.Position, "records", c.Records,
 			"dead_letters", c.DeadLetters, "partitions", c.Partitions)
 	case r.screen != nil:
 		r.screen.show(r.progress.line(now))
 	case now.Sub(r.told) >= tellEvery:
 		r.told = now
-		r.log.Info("progress", r.progress.attrs(now)...)
+		r.own.Info("progress", r.progress.attrs(now)...)
 	}
 }
 
@@ -127,11 +134,11 @@ func (r *report) stopped(err error, why string) {
 	attrs := []any{"why", why, "epochs", r.progress.epochs, "records", r.progress.records, "dead_letters", r.progress.deadLetters}
 	switch {
 	case err == nil && r.events:
-		r.log.Info("stopped", append(attrs, "exit_code", exitDone)...)
+		r.own.Info("stopped", append(attrs, "exit_code", exitDone)...)
 	case err == nil:
-		r.log.Info("stopped", attrs...)
+		r.own.Info("stopped", attrs...)
 	case r.events:
-		r.log.Error("stopped", append(attrs, "exit_code", exitCode(err), "error", err.Error())...)
+		r.own.Error("stopped", append(attrs, "exit_code", exitCode(err), "error", err.Error())...)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -98,18 +100,18 @@ func (r *running) run(c *cobra.Command, job Job, p *place) error {
 	if err != nil {
 		return err
 	}
-	show := newReport(c.OutOrStdout(), c.ErrOrStderr(), r.json, level, lagUnits(job.Version()))
+	show := newReport(job.Name, c.OutOrStdout(), c.ErrOrStderr(), r.json, level, lagUnits(job.Version()))
 	r.settings.Store, r.settings.Log, r.settings.Committed = s, show.log, show.committed
 	show.start()
-	show.log.Info("starting", "job", job.Name, "store", p.absolute())
+	show.own.Info("starting", "store", p.absolute())
 
 	asked := ""
 	r.settings.Asked = func(what, by string) { asked = what + " requested by " + by }
-	if err := r.open(c, job.Name, show.log); err != nil {
+	if err := r.open(c, job.Name, show.own); err != nil {
 		return err
 	}
 	why, err := untilSignal(c.Context(), func() {
-		show.log.Info("stopping: the open epoch is committed and delivered; once more ends the process at once", "grace", r.settings.Grace.String())
+		show.own.Info("stopping: the open epoch is committed and delivered; once more ends the process at once", "grace", r.settings.Grace.String())
 	}, func(ctx context.Context) error { return job.Run(ctx, r.settings) })
 	if asked != "" && err == nil {
 		why = asked
@@ -132,6 +134,13 @@ func (r *running) open(c *cobra.Command, job string, log *slog.Logger) error {
 	}
 	r.settings.Listener = l
 	return err
+}
+
+// isAddress tells whether a text is a host and a port.
+func isAddress(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	n, nerr := strconv.ParseUint(port, 10, 16)
+	return err == nil && nerr == nil && n <= 65535
 }
 
 // untilSignal calls run with a context that the first signal ends, and says why
@@ -175,6 +184,8 @@ func (r *running) check() error {
 		return usagef("--shards %d: 1 to %d", s.Shards, mostShards)
 	case s.Workers < 1 || s.Workers > mostShards:
 		return usagef("--workers %d: 1 to %d", s.Workers, mostShards)
+	case r.listen != "" && !isAddress(r.listen):
+		return usagef("--listen %s: an address as host:port, such as %s; empty for none", r.listen, defaultListen)
 	case s.Grace <= 0:
 		return usagef("--grace %v: a time above 0, such as 20s", s.Grace)
 	case s.Lease < shortestLease:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ type setting struct {
 // goes to the end of the line, or to a # behind a space; in double quotes, as Go
 // writes them, it may hold anything. A name that comes again adds to a list.
 func parseSettings(file string, data []byte, known []string) (map[string][]setting, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark
 	settings := map[string][]setting{}
 	line := 0
 	for text := range strings.Lines(string(data)) {

@@ -50,6 +50,7 @@ type stopped struct {
 	Job     string            `json:"job"`
 	Request uint64            `json:"request,omitzero"` // 0: there was nobody to ask
 	Ended   bool              `json:"ended"`            // the owner has let go
+	Gone    bool              `json:"gone"`             // or has ended without
 	Epoch   epoch.Epoch       `json:"epoch"`
 	Pending map[string]uint64 `json:"pending"` // positions that are to be delivered, by sink
 }
@@ -67,7 +68,7 @@ func (s stopping) ask(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	out := stopped{Job: job.Name(), Ended: before.ended(), Epoch: before.head.Epoch, Pending: pendingOf(before.head)}
+	out := stopped{Job: job.Name(), Ended: before.ended(), Gone: before.gone(), Epoch: before.head.Epoch, Pending: pendingOf(before.head)}
 	if before.ended() {
 		return out.write(c)
 	}
@@ -85,7 +86,7 @@ func (s stopping) ask(c *cobra.Command, p *place, name string) error {
 		if err != nil {
 			return err
 		}
-		out.Ended, out.Epoch, out.Pending = true, after.head.Epoch, pendingOf(after.head)
+		out.Ended, out.Gone, out.Epoch, out.Pending = true, after.gone(), after.head.Epoch, pendingOf(after.head)
 	}
 	return out.write(c)
 }
@@ -128,6 +129,8 @@ func (s stopped) write(c *cobra.Command) error {
 		text = fmt.Sprintf("%s is not running; it stands at epoch %d", s.Job, s.Epoch)
 	case !s.Ended:
 		text = fmt.Sprintf("%s is asked to stop (request %d)", s.Job, s.Request)
+	case s.Gone:
+		text = fmt.Sprintf("%s is gone, without having stopped; it stands at epoch %d", s.Job, s.Epoch)
 	default:
 		text = fmt.Sprintf("%s has stopped at epoch %d", s.Job, s.Epoch)
 	}
@@ -166,16 +169,19 @@ func ownershipOf(ctx context.Context, job *epoch.Job) (o ownership, err error) {
 }
 
 // ended tells whether the owner is known to have ended.
-func (o ownership) ended() bool {
-	return o.beat != nil && o.beat.Released || o.head.Writer.Gone()
-}
+func (o ownership) ended() bool { return o.released() || o.gone() }
+
+func (o ownership) released() bool { return o.beat != nil && o.beat.Released }
+
+// gone tells whether the owner has ended without letting go.
+func (o ownership) gone() bool { return !o.released() && o.head.Writer.Gone() }
 
 // tell says how the owner is, in words.
 func (o ownership) tell(now time.Time) string {
 	switch {
-	case o.beat != nil && o.beat.Released:
+	case o.released():
 		return "has stopped"
-	case o.head.Writer.Gone():
+	case o.gone():
 		return "is gone, without having stopped"
 	case o.beat == nil:
 		return "has given no heartbeat yet"

@@ -18,6 +18,8 @@ const (
 	// hotWindow is after how many samples the counts are halved, so that the
 	// past fades.
 	hotWindow = 1 << 14
+	// fewSamples is how many samples say nothing about a key's share yet.
+	fewSamples = 256
 	// hotKeyBytes is how much of a key is told.
 	hotKeyBytes = 80
 )
@@ -133,6 +135,9 @@ func (r *Run) HotKeys(n int) []HotKey {
 			}
 			keys, of := sh.in.hot()
 			all, samples = append(all, keys...), samples+of
+		}
+		if samples < fewSamples {
+			continue
 		}
 		slices.SortFunc(all, func(a, b counted) int {
 			return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.key, b.key))

@@ -158,7 +158,11 @@ func (j *Job) PutVersion(ctx context.Context, v Version) (hash string, err error
 	if hash, err = v.Hash(); err != nil {
 		return "", err
 	}
-	return hash, j.makeRecord(ctx, VersionPath(hash), v.encode)
+	if err := j.makeRecord(ctx, VersionPath(hash), v.encode); err != nil {
+		return "", err
+	}
+	_, err = j.Version(ctx, hash) // what stands there may be damaged
+	return hash, err
 }
 
 // Live reads the newest live record; ok is false while the job has none.

@@ -17,6 +17,9 @@ const (
 	StopRequest RequestKind = "stop"
 	// DrainRequest asks the same, once all input of the moment has been read.
 	DrainRequest RequestKind = "drain"
+	// UnreadableRequest stands for one that is damaged, or a later release's; By
+	// says what is the matter. Nobody makes it.
+	UnreadableRequest RequestKind = "unreadable"
 )
 
 // Request is what somebody asks of the processes that run a job. Those are
@@ -32,9 +35,13 @@ type Request struct {
 
 func (r Request) encode() ([]byte, error) { return encode(r) }
 
-// maxAsks bounds how often the next number is tried: each time somebody else
-// has asked for something in the same moment.
-const maxAsks = 100
+const (
+	// maxAsks bounds how often the next number is tried: each time somebody else
+	// has asked for something in the same moment.
+	maxAsks = 100
+	// requestsAtOnce bounds the requests that are read at once.
+	requestsAtOnce = 100
+)
 
 // Ask makes a request.
 func (j *Job) Ask(ctx context.Context, kind RequestKind, by string) (Request, error) {
@@ -82,13 +89,20 @@ func (j *Job) Request(ctx context.Context, n uint64) (Request, error) {
 	return r, err
 }
 
-// RequestsAfter reads the requests behind one that is known, in their order.
+// RequestsAfter reads the requests behind one that is known, in their order, some
+// at a time. One that can't be read is [UnreadableRequest]: it must not stand in
+// the way of those behind it.
 func (j *Job) RequestsAfter(ctx context.Context, known uint64) ([]Request, error) {
 	var found []Request
-	for n := known + 1; len(found) < maxAsks; n++ {
+	for n := known + 1; len(found) < requestsAtOnce; n++ {
 		r, err := j.Request(ctx, n)
 		if errors.Is(err, store.ErrNotFound) {
 			break
+		}
+		var damaged *DamagedError
+		var later *FormatError
+		if errors.As(err, &damaged) || errors.As(err, &later) {
+			r, err = Request{N: n, Kind: UnreadableRequest, By: err.Error()}, nil
 		}
 		if err != nil {
 			return found, err

@@ -125,7 +125,7 @@ func (w *standing) look(ctx context.Context) (head Head, take bool, err error) {
 		return Head{}, true, nil // the job has never run
 	}
 	if err != nil {
-		return head, false, w.job.lostLog(err, ok)
+		return head, false, w.job.lostLog(ctx, err, ok)
 	}
 	take, err = w.decide(head, beat, there)
 	return head, take, err

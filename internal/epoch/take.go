@@ -111,7 +111,7 @@ func (o *Owner) tryTake(ctx context.Context, me Identity) (TakeStep, error) {
 		return StartOver, o.begin(ctx, me.Build)
 	}
 	if err != nil {
-		return 0, o.job.lostLog(err, haveLive && live.Branch == o.branch)
+		return 0, o.job.lostLog(ctx, err, haveLive && live.Branch == o.branch)
 	}
 	if err := o.job.checkBeat(beat, head); err != nil {
 		return 0, err

@@ -171,7 +171,7 @@ func runOnEachDamage(t *testing.T, l life) {
 			l.put(t, object, d.do(intact))
 			if err := l.run(t, "z", 2); err != nil {
 				damage, ok := errors.AsType[*epoch.DamagedError](err)
-				if !ok || damage.Object != namedBy(object, d.name) {
+				if !ok || damage.Object != object {
 					t.Errorf("%s, %s: the run doesn't name it: %v", object, d.name, err)
 				}
 				if after := l.snapshot(t); !sameOutputs(golden, after, l) {
@@ -186,15 +186,6 @@ func runOnEachDamage(t *testing.T, l life) {
 			l.restore(t, golden)
 		}
 	}
-}
-
-// namedBy is the object that a run's error must name: the damaged one. Without
-// the floor what is missing is the first manifest.
-func namedBy(object, damage string) string {
-	if name, _ := epoch.ParsePath(strings.TrimPrefix(object, "spend/")); name.Kind == epoch.FloorObject && damage == "deleted" {
-		return "spend/" + epoch.ManifestPath(name.Branch, name.Task, 0)
-	}
-	return object
 }
 
 // sameOutputs tells whether the outputs are the same in two snapshots.

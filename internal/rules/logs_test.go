@@ -64,7 +64,7 @@ func logs(call *ast.CallExpr) bool {
 	case *ast.Ident:
 		return on.Name == "log"
 	case *ast.SelectorExpr:
-		return strings.EqualFold(on.Sel.Name, "log")
+		return strings.EqualFold(on.Sel.Name, "log") || on.Sel.Name == "own"
 	}
 	return false
 }

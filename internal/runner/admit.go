@@ -10,13 +10,13 @@ import (
 // slowFrom segments on it waits as long again as an epoch takes.
 func (c *committer) admit(ctx context.Context) error {
 	slowed := false
+	var pace <-chan time.Time // once it begins to wait
 	for {
 		step, changed := c.reserve(slowed)
 		if step == opens {
 			break
 		}
-		var pace <-chan time.Time
-		if step == slows {
+		if step == slows && pace == nil {
 			timer := c.r.o.Env.Clock.NewTimer(c.r.o.EpochEvery)
 			defer timer.Stop()
 			pace = timer.C()

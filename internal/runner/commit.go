@@ -22,8 +22,6 @@ type committer struct {
 	segments map[string][]epoch.Segment // by state, with merges that no manifest has yet
 	ahead    int                        // epochs that are open or being written
 	changed  chan struct{}              // closed and replaced when admit may look again
-
-	goal []engine.PartitionLag // what is to be read before the job stops; nil: nothing in particular
 }
 
 func newCommitter(ctx context.Context, r *runner) *committer {
@@ -66,6 +64,7 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 	look := c.r.o.Env.Clock.NewTimer(sampleEvery)
 	defer look.Stop()
 	c.sample(run)
+	c.drained() // what a run that was given up had to reach may be reached by now
 	done := ctx.Done()
 	next, pending := (<-chan chan written)(queue), (chan written)(nil)
 	for {
@@ -104,7 +103,7 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 			if err != nil {
 				return err
 			}
-			c.goal = append([]engine.PartitionLag{}, ends...) // not nil, even without partitions
+			c.r.goal = append([]engine.PartitionLag{}, ends...) // not nil, even without partitions
 			c.drained()
 		case err := <-c.r.failed:
 			return err
@@ -194,16 +193,16 @@ func (c *committer) tell(run *engine.Run, m epoch.Manifest, pause time.Duration)
 // drained stops the run once it has read what there was when it was asked to
 // stop with that.
 func (c *committer) drained() {
-	if c.goal == nil {
+	if c.r.goal == nil {
 		return
 	}
 	head, _ := c.r.owner.Head()
-	for _, g := range c.goal {
+	for _, g := range c.r.goal {
 		if head.Sources[g.Source].Partitions[g.Partition].Next < g.End {
 			return
 		}
 	}
-	c.goal = nil
+	c.r.goal = nil
 	c.r.halt()
 }
 

@@ -107,7 +107,7 @@ func (p *pulse) requests(ctx context.Context) {
 			default: // it drains already
 			}
 		default:
-			p.r.o.Log.Warn("asked for something that this release does not know", "request", request.N, "kind", request.Kind, "by", request.By)
+			p.r.o.Log.Warn("a request that this release can't do", "request", request.N, "kind", request.Kind, "by", request.By)
 		}
 	}
 }

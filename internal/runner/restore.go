@@ -112,6 +112,11 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
 		}
 	}
+	for _, name := range r.o.Gap {
+		if !r.hasSink(name) {
+			reasons = append(reasons, fmt.Sprintf("sink %s: --gap names it, and this build has no such sink", name))
+		}
+	}
 	if err := r.checkConsents(ctx, drops); err != nil {
 		var wrong *ConsentError
 		if !errors.As(err, &wrong) {

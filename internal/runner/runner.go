@@ -53,8 +53,12 @@ func probe(ctx context.Context, o Options) error {
 		return nil
 	}
 	report, err := s.Probe(ctx, store.ProbeOptions{Volatile: o.Volatile})
-	if err != nil {
+	var unfit *store.UnfitError
+	if errors.As(err, &unfit) {
 		return fmt.Errorf("%s: %w", o.Job, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the store can't be tried: %w. Nothing was changed; run the job again when it can be written to", o.Job, err)
 	}
 	o.Log.Info("the store keeps its word", "store", report.Store, "file_system", report.FileSystem)
 	return nil
@@ -114,6 +118,8 @@ type runner struct {
 	halt   context.CancelFunc // ends the run as a signal does
 
 	cleaning *cleaning // nil: nothing is cleaned up
+
+	goal []engine.PartitionLag // what is to be read before the job stops; nil: nothing in particular
 
 	started    bool // the deliveries have been
 	stop       context.CancelFunc
