@@ -113,8 +113,8 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 		}
 	}
 	for _, name := range r.o.Gap {
-		if !r.hasSink(name) {
-			reasons = append(reasons, fmt.Sprintf("sink %s: --gap names it, and this build has no such sink", name))
+		if _, known := m.Sinks[name]; !known && !r.hasSink(name) {
+			reasons = append(reasons, fmt.Sprintf("sink %s: --gap names it, and there never was such a sink", name))
 		}
 	}
 	if err := r.checkConsents(ctx, drops); err != nil {

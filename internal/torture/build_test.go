@@ -10,6 +10,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	// The jobs are made of these. Without them, and what build reads, go test
+	// would take an old result for that of a changed engine.
+	_ "github.com/sluicestream/sluice"
+	_ "github.com/sluicestream/sluice/codec"
+	_ "github.com/sluicestream/sluice/file"
+	_ "github.com/sluicestream/sluice/internal/faultenv"
 )
 
 func TestMain(m *testing.M) {
@@ -39,6 +46,7 @@ func build(t *testing.T, once *sync.Once, jobs string) string {
 		if err := os.MkdirAll(target, 0o755); err != nil {
 			t.Fatal(err)
 		}
+		readSources(t, filepath.Join("testjobs", name))
 		// Without symbols linking takes half the time; without the revision two
 		// builds of one source are one file.
 		args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", target + "/"}
@@ -51,6 +59,23 @@ func build(t *testing.T, once *sync.Once, jobs string) string {
 		}
 	})
 	return target
+}
+
+// readSources reads the jobs' files, so that go test knows of them.
+func readSources(t *testing.T, folder string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		if e.IsDir() {
+			readSources(t, path)
+		} else if _, err := os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // result is how a process has ended.
