@@ -147,12 +147,10 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	c.mu.Lock()
 	m := c.manifest(w)
 	c.mu.Unlock()
-	m, err := c.r.owner.Commit(ctx, m)
+	m, err := c.r.commit(ctx, m)
 	if err != nil {
 		return err
 	}
-	c.r.left.referred(m)
-	c.r.removeLeftovers(ctx)
 	c.r.cleaning.committed(m.Epoch, c.r.o.KeepEpochs)
 	_, hash := c.r.owner.Head()
 	for _, s := range c.r.sinks {
@@ -258,7 +256,7 @@ func (c *committer) note(ctx context.Context) error {
 	if !news {
 		return nil
 	}
-	_, err := c.r.owner.Commit(ctx, m)
+	_, err := c.r.commit(ctx, m)
 	return err
 }
 

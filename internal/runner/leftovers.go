@@ -61,8 +61,19 @@ func (l *leftovers) take() []string {
 	return rubbish
 }
 
-// removeLeftovers removes what attempts before have left. It comes after a
-// commit whose floor was looked at (C3): only an owner may remove its own.
+// commit makes the branch's next manifest: every one of a run is made here, so
+// that what a manifest refers to is no left-over. Behind it, once the floor was
+// looked at (C3), what attempts before have left may go.
+func (r *runner) commit(ctx context.Context, m epoch.Manifest) (epoch.Manifest, error) {
+	m, err := r.owner.Commit(ctx, m)
+	if err != nil {
+		return m, err
+	}
+	r.left.referred(m)
+	r.removeLeftovers(ctx)
+	return m, nil
+}
+
 func (r *runner) removeLeftovers(ctx context.Context) {
 	for _, path := range r.left.take() {
 		if err := r.o.Store.Delete(ctx, r.job.Object(path)); err != nil {

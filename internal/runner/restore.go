@@ -279,7 +279,7 @@ func (r *runner) adopt(ctx context.Context, run *engine.Run) error {
 		}
 		next.State[spec.Name] = entry
 	}
-	if _, err := r.owner.Commit(ctx, next); err != nil {
+	if _, err := r.commit(ctx, next); err != nil {
 		return err
 	}
 	r.stored.changed, r.stored.dropped = nil, nil

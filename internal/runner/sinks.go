@@ -131,7 +131,7 @@ func (r *runner) makeRecords(ctx context.Context) error {
 	if !made {
 		return nil
 	}
-	_, err := r.owner.Commit(ctx, next)
+	_, err := r.commit(ctx, next)
 	return err
 }
 
