@@ -6,6 +6,7 @@
 package env
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -55,6 +56,18 @@ func (e *Env) ID() (string, error) {
 		return "", fmt.Errorf("no randomness for an id: %w", err)
 	}
 	return hex.EncodeToString(b[:]), nil
+}
+
+// Pause waits for d by a clock, or until ctx ends: then the error is ctx's.
+func Pause(ctx context.Context, clock Clock, d time.Duration) error {
+	timer := clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 type systemClock struct{}

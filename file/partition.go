@@ -144,14 +144,10 @@ func (p *partition) more(ctx context.Context, b *connector.Batch) error {
 	if !p.settings.follow || p.end.Load() > read {
 		return nil
 	}
-	t := p.env.Clock.NewTimer(p.settings.poll)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C():
-		return p.look(b)
+	if err := env.Pause(ctx, p.env.Clock, p.settings.poll); err != nil {
+		return err
 	}
+	return p.look(b)
 }
 
 // look sees whether a followed file is still the one under its name. If another

@@ -144,7 +144,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		default:
 			d.fails(err)
 			d.o.Log.Warn("delivery failed, trying again", "sink", d.o.Name, "position", next.To, "pause", pause, "error", err)
-			if !d.sleep(ctx, pause) {
+			if env.Pause(ctx, d.o.Env.Clock, pause) != nil {
 				return nil
 			}
 			pause = min(2*pause, lastPause)
@@ -184,17 +184,6 @@ func (d *Deliverer) fails(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failing = err.Error()
-}
-
-func (d *Deliverer) sleep(ctx context.Context, pause time.Duration) bool {
-	timer := d.o.Env.Clock.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // stops tells whether trying again can't help.

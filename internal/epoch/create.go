@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -83,7 +84,7 @@ func stillUnknown(doubt, err error) error {
 
 // wait pauses before a try, by the environment's clock.
 func (j *Job) wait(ctx context.Context, try int) error {
-	return pauseFor(ctx, j.env.Clock, min(firstWait<<(try-1), longestWait))
+	return env.Pause(ctx, j.env.Clock, min(firstWait<<(try-1), longestWait))
 }
 
 // makeRecord creates a record that is the same whoever makes it, or that is

@@ -75,7 +75,7 @@ func (w *standing) pause(ctx context.Context, d time.Duration) error {
 		slice = min(d, nearLook)
 	}
 	for left := d; left > 0; left -= slice {
-		if err := pauseFor(ctx, w.job.env.Clock, min(slice, left)); err != nil {
+		if err := env.Pause(ctx, w.job.env.Clock, min(slice, left)); err != nil {
 			return err
 		}
 		if near && w.writer.ended() {
@@ -169,16 +169,4 @@ func (w *standing) requests(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// pauseFor waits, by a clock, unless ctx ends.
-func pauseFor(ctx context.Context, clock env.Clock, d time.Duration) error {
-	timer := clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"runtime/pprof"
@@ -84,7 +83,7 @@ func (p profiles) during(usual time.Duration, start func(http.ResponseWriter) (s
 			return
 		}
 		defer stop()
-		wait(r.Context(), p.clock, length)
+		env.Pause(r.Context(), p.clock, length)
 	}
 }
 
@@ -95,16 +94,6 @@ func extend(w http.ResponseWriter, until time.Time) error {
 		return err
 	}
 	return c.SetWriteDeadline(until)
-}
-
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, clock env.Clock, d time.Duration) {
-	timer := clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-ctx.Done():
-	}
 }
 
 // attach says that the answer is a file.

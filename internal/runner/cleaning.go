@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/clean"
 	"github.com/sluicestream/sluice/internal/epoch"
 )
@@ -21,6 +22,7 @@ const (
 // cleaning removes epochs that need not be kept any longer, beside all else.
 type cleaning struct {
 	due   chan struct{} // has room for one
+	since int           // epochs since the last clean-up was due
 	hurry bool          // the last clean-up took longer than it took to need the next
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -44,11 +46,16 @@ func (r *runner) startCleaning(ctx context.Context) (end func()) {
 	}
 }
 
-// committed says that there is a new epoch; every so many it is time to clean up.
-func (g *cleaning) committed(e epoch.Epoch, keep int) {
-	if g == nil || uint64(e)%uint64(max(1, keep/2)) != 0 {
+// committed says that there is a new epoch; after half as many as are kept it is
+// time to clean up.
+func (g *cleaning) committed(keep int) {
+	if g == nil {
 		return
 	}
+	if g.since++; g.since < keep/2 {
+		return
+	}
+	g.since = 0
 	select {
 	case g.due <- struct{}{}:
 	default:
@@ -92,12 +99,5 @@ func (r *runner) pauseCleaning(ctx context.Context) error {
 	if r.cleaning.hurry {
 		return ctx.Err()
 	}
-	timer := r.o.Env.Clock.NewTimer(cleanPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return env.Pause(ctx, r.o.Env.Clock, cleanPause)
 }

@@ -151,7 +151,7 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	if err != nil {
 		return err
 	}
-	c.r.cleaning.committed(m.Epoch, c.r.o.KeepEpochs)
+	c.r.cleaning.committed(c.r.o.KeepEpochs)
 	_, hash := c.r.owner.Head()
 	for _, s := range c.r.sinks {
 		if o, ok := owedBy(m, hash, s.spec.Name); ok {

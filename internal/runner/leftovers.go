@@ -30,15 +30,8 @@ func (l *leftovers) tried(path string) {
 func (l *leftovers) referred(m epoch.Manifest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range m.State {
-		for _, segment := range s.Segments {
-			delete(l.open, segment.Path)
-		}
-	}
-	for _, s := range m.Sinks {
-		for _, object := range s.Outbox {
-			delete(l.open, object.Path)
-		}
+	for path := range m.Data() {
+		delete(l.open, path)
 	}
 }
 

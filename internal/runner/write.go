@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/outbox"
@@ -117,12 +118,9 @@ func (r *runner) retry(ctx context.Context, what, name string, write func(path s
 			return r.unwritten(what, err)
 		}
 		r.o.Log.Warn("writing failed, trying again", "what", what, "try", try, "of", storeTries, "pause", pause, "error", err)
-		timer := r.o.Env.Clock.NewTimer(pause)
-		select {
-		case <-timer.C():
-		case <-ctx.Done():
+		if err := env.Pause(ctx, r.o.Env.Clock, pause); err != nil {
+			return err
 		}
-		timer.Stop()
 		pause *= 2
 	}
 }
