@@ -135,20 +135,10 @@ var errOvertaken = errors.New("another clean-up was faster")
 // log, refers to. A path that leads anywhere else is none of them.
 func objectsIn(at place, m epoch.Manifest) map[string]int64 {
 	own := map[string]int64{}
-	add := func(path string, bytes int64) {
+	for path, bytes := range m.Data() {
 		n, ok := epoch.ParsePath(path)
 		if ok && n.Kind == epoch.DataObject && n.Branch == at.branch && n.Task == at.task {
 			own[strings.TrimPrefix(path, dataPath(at))] = bytes
-		}
-	}
-	for _, s := range m.State {
-		for _, segment := range s.Segments {
-			add(segment.Path, segment.Bytes)
-		}
-	}
-	for _, s := range m.Sinks {
-		for _, o := range s.Outbox {
-			add(o.Path, o.Bytes)
 		}
 	}
 	return own

@@ -38,21 +38,21 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s was written by format %d, this build reads up to %d. Use the release that wrote it, or a later one.", e.Object, e.Format, e.Newest)
 }
 
-// object is any of the stored types.
-type object interface {
+// Stored is any of the types that are stored as objects of their own.
+type Stored interface {
 	Manifest | LiveRecord | BranchFile | Layout | JobFile | Version | Floor | Pin | Savepoint | Heartbeat | Request
 }
 
 // ladder holds, for each format that was ever released, how its objects become
 // those of today. A new format adds a rung and keeps those below.
-func ladder[T object]() map[int]func([]byte) (T, error) {
+func ladder[T Stored]() map[int]func([]byte) (T, error) {
 	return map[int]func([]byte) (T, error){
 		1: strict[T],
 	}
 }
 
 // strict reads an object that has exactly the fields of T.
-func strict[T object](data []byte) (T, error) {
+func strict[T Stored](data []byte) (T, error) {
 	var v T
 	err := json.Unmarshal(data, &v, json.RejectUnknownMembers(true))
 	return v, err
@@ -69,11 +69,7 @@ func Hash(data []byte) string {
 // UTF-8 is an error, and so are more than [MaxObject] bytes.
 func (m Manifest) Encode() ([]byte, error) { return encode(m) }
 
-// DecodeManifest reads what [Manifest.Encode] wrote. A later format is a
-// [FormatError]; anything that is not as it was written is another error.
-func DecodeManifest(data []byte) (Manifest, error) { return decode[Manifest](data) }
-
-func encode[T object](v T) ([]byte, error) {
+func encode[T Stored](v T) ([]byte, error) {
 	body, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return nil, err
@@ -87,7 +83,9 @@ func encode[T object](v T) ([]byte, error) {
 	return data, nil
 }
 
-func decode[T object](data []byte) (T, error) {
+// Decode reads a stored object, whatever format it was written by. A later one is
+// a [FormatError]; anything that is not as it was written is another error.
+func Decode[T Stored](data []byte) (T, error) {
 	var none T
 	body, err := open(data)
 	if err != nil {
@@ -105,6 +103,12 @@ func decode[T object](data []byte) (T, error) {
 		return none, fmt.Errorf("there never was a format %d", format)
 	}
 	return read(body)
+}
+
+// CheckSum finds whether an object of any kind is as it was written, by its sum.
+func CheckSum(data []byte) error {
+	_, err := open(data)
+	return err
 }
 
 // open checks the envelope and returns the object without its sum.

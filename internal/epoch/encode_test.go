@@ -60,7 +60,7 @@ func TestGoldenManifest(t *testing.T) {
 	if !bytes.Equal(data, golden) {
 		t.Errorf("got\n%swant\n%s", data, golden)
 	}
-	back, err := DecodeManifest(golden)
+	back, err := Decode[Manifest](golden)
 	if err != nil || !reflect.DeepEqual(back, fullManifest()) {
 		t.Errorf("read back: %+v, %v", back, err)
 	}
@@ -88,15 +88,15 @@ func TestDamageNeverPasses(t *testing.T) {
 		for bit := range 8 {
 			flipped := bytes.Clone(data)
 			flipped[i] ^= 1 << bit
-			if _, err := DecodeManifest(flipped); err == nil {
+			if _, err := Decode[Manifest](flipped); err == nil {
 				t.Fatalf("bit %d of byte %d (%q) flipped, and it was read", bit, i, data[i])
 			}
 		}
-		if _, err := DecodeManifest(data[:i]); err == nil {
+		if _, err := Decode[Manifest](data[:i]); err == nil {
 			t.Fatalf("cut to %d bytes, and it was read", i)
 		}
 	}
-	if _, err := DecodeManifest(append(bytes.Clone(data), '\n')); err == nil {
+	if _, err := Decode[Manifest](append(bytes.Clone(data), '\n')); err == nil {
 		t.Fatal("with a byte more it was read")
 	}
 }
@@ -120,22 +120,22 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"format":1,"epoch":1.5`:           "epoch",
 		`{"format":1,"state":{"a":[[[[[[[[`: "",
 	} {
-		_, err := DecodeManifest(sealed(body))
+		_, err := Decode[Manifest](sealed(body))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", body, err, want)
 		}
 	}
 	deep := `{"format":1,"runs":` + strings.Repeat("[", 1<<20)
-	if _, err := DecodeManifest(sealed(deep)); err == nil {
+	if _, err := Decode[Manifest](sealed(deep)); err == nil {
 		t.Error("a deep nest was read")
 	}
-	if _, err := DecodeManifest(make([]byte, MaxObject+1)); err == nil || !strings.Contains(err.Error(), "limit") {
+	if _, err := Decode[Manifest](make([]byte, MaxObject+1)); err == nil || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("too many bytes: got %v", err)
 	}
 }
 
 func TestDecodeLaterFormat(t *testing.T) {
-	_, err := DecodeManifest(sealed(`{"format":7,"what":"this build can't know"`))
+	_, err := Decode[Manifest](sealed(`{"format":7,"what":"this build can't know"`))
 	var later *FormatError
 	if !errors.As(err, &later) || later.Format != 7 || later.Newest != Format {
 		t.Fatalf("got %v", err)
@@ -180,7 +180,7 @@ func TestManifestsRoundTrip(t *testing.T) {
 		if bytes.Count(data, []byte("\n")) != 1 || data[len(data)-1] != '\n' {
 			t.Fatalf("not one line: %q", data)
 		}
-		back, err := DecodeManifest(data)
+		back, err := Decode[Manifest](data)
 		if err != nil || !reflect.DeepEqual(back, m) {
 			t.Fatalf("read back: %+v, %v", back, err)
 		}
@@ -238,7 +238,7 @@ func TestVersionHash(t *testing.T) {
 	}
 }
 
-func fuzzObject[T object](f *testing.F, valid T) {
+func fuzzObject[T Stored](f *testing.F, valid T) {
 	data, err := encode(valid)
 	if err != nil {
 		f.Fatal(err)
@@ -247,8 +247,8 @@ func fuzzObject[T object](f *testing.F, valid T) {
 	f.Add(`{"format":1`)
 	f.Add(`{"format":2,"x":[]`)
 	f.Fuzz(func(t *testing.T, body string) {
-		_, _ = decode[T]([]byte(body)) // without a sum it is refused, and nothing else
-		v, err := decode[T](sealed(body))
+		_, _ = Decode[T]([]byte(body)) // without a sum it is refused, and nothing else
+		v, err := Decode[T](sealed(body))
 		if err != nil {
 			return
 		}
@@ -256,7 +256,7 @@ func fuzzObject[T object](f *testing.F, valid T) {
 		if err != nil {
 			t.Fatalf("it was read and can't be written: %v", err)
 		}
-		again, err := decode[T](data)
+		again, err := Decode[T](data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func BenchmarkManifestDecode(b *testing.B) {
 	}
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := DecodeManifest(data); err != nil {
+		if _, err := Decode[Manifest](data); err != nil {
 			b.Fatal(err)
 		}
 	}

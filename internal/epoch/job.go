@@ -211,7 +211,7 @@ func (j *Job) search(ctx context.Context, s *HeadSearch, path func(Epoch) string
 
 // read reads an object by its path. The error matches [store.ErrNotFound] only
 // if there is none: one that is damaged never reads as absent.
-func read[T object](ctx context.Context, j *Job, at At, path string) (v T, hash string, err error) {
+func read[T Stored](ctx context.Context, j *Job, at At, path string) (v T, hash string, err error) {
 	data, err := j.store.Read(ctx, j.Object(path), MaxObject)
 	if errors.Is(err, store.ErrTooLarge) {
 		return v, "", j.damaged(at, path, fmt.Sprintf("at most %d bytes", MaxObject), "more")
@@ -222,7 +222,7 @@ func read[T object](ctx context.Context, j *Job, at At, path string) (v T, hash 
 	if err != nil {
 		return v, "", fmt.Errorf("%s: %w", j.name, err)
 	}
-	v, err = decode[T](data)
+	v, err = Decode[T](data)
 	if later := (*FormatError)(nil); errors.As(err, &later) {
 		later.Object = j.Object(path)
 		return v, "", later

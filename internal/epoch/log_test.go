@@ -109,7 +109,7 @@ func TestBrokenParentIsNamed(t *testing.T) {
 	}
 	// A manifest that is whole in itself, but not the one that its child knew.
 	rewrite(t, s, ManifestPath(MainBranch, FirstTask, 4), func(b []byte) []byte {
-		m, err := DecodeManifest(b)
+		m, err := Decode[Manifest](b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -174,7 +174,7 @@ func (o *Owner) put(ctx context.Context, e Epoch, data []byte) (Verdict, *Manife
 	}
 	var holder *Manifest
 	if outcome == Theirs && found != nil && o.floor <= e {
-		m, err := decode[Manifest](found)
+		m, err := Decode[Manifest](found)
 		if err != nil {
 			return 0, nil, o.job.unreadable(At{o.job.name, o.branch, o.task, e}, path, err)
 		}

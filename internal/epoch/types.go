@@ -7,6 +7,8 @@
 // [Owner] carry them out on a store.
 package epoch
 
+import "iter"
+
 // Epoch numbers the manifests of one log, from 0, without gaps.
 type Epoch uint64
 
@@ -80,6 +82,27 @@ type Manifest struct {
 	Sinks      map[string]SinkState   `json:"sinks,omitempty"`
 	// Counts are this epoch's sums for people: records read, dead letters.
 	Counts map[string]int64 `json:"counts,omitempty"`
+}
+
+// Data goes through the data objects that the manifest refers to, with their
+// sizes in bytes: the segments of its states, and its outboxes.
+func (m Manifest) Data() iter.Seq2[string, int64] {
+	return func(yield func(path string, bytes int64) bool) {
+		for _, s := range m.State {
+			for _, segment := range s.Segments {
+				if !yield(segment.Path, segment.Bytes) {
+					return
+				}
+			}
+		}
+		for _, s := range m.Sinks {
+			for _, o := range s.Outbox {
+				if !yield(o.Path, o.Bytes) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Build is what ran: the source's revision, the executable, and the version of

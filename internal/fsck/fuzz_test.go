@@ -10,6 +10,13 @@ import (
 	"github.com/sluicestream/sluice/store"
 )
 
+// The end of every object, as the format has it: the sha256 of all before it.
+const (
+	sumBegin = `,"sum":"`
+	sumEnd   = "\"}\n"
+	hashLen  = 64
+)
+
 // seal adds the sum, so that what is behind it is reached.
 func seal(body []byte) []byte {
 	return fmt.Appendf(bytes.Clone(body), "%s%s%s", sumBegin, epoch.Hash(body), sumEnd)

@@ -177,7 +177,7 @@ func (c *checker) readRecord(ctx context.Context, path string, name epoch.Name) 
 
 // checked reads a record and holds it against the job and its name. It is nil
 // if it is damaged, or was removed since it was listed.
-func checked[T any](ctx context.Context, c *checker, path string, is func(T) (jobID string, named bool), breaks ...string) (*T, error) {
+func checked[T epoch.Stored](ctx context.Context, c *checker, path string, is func(T) (jobID string, named bool), breaks ...string) (*T, error) {
 	v, o, err := read[T](ctx, c, path, breaks...)
 	if o != good || err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (c *checker) readSealed(ctx context.Context, path string) error {
 	if o != good || err != nil {
 		return err
 	}
-	if _, err := body(data); err != nil {
+	if err := epoch.CheckSum(data); err != nil {
 		c.found(path, "an object as it was written", "that "+err.Error())
 	}
 	return nil

@@ -88,7 +88,7 @@ func (c *checker) entry(ctx context.Context, l *log, e epoch.Epoch) (m epoch.Man
 	if o != good || err != nil {
 		return m, "", o, wrong, err
 	}
-	m, err = epoch.DecodeManifest(data)
+	m, err = epoch.Decode[epoch.Manifest](data)
 	if later, ok := errors.AsType[*epoch.FormatError](err); ok {
 		later.Object = c.object(l.path(e))
 		return m, "", damaged, wrong, later
