@@ -88,8 +88,10 @@ func (s sinkSuite) makeRaces(t *testing.T) {
 		wg.Go(func() { made[i], errs[i] = target.Make(t.Context(), record(fmt.Sprint("racer ", i), stage{})) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
+	for i, err := range errs {
+		if err != nil {
+			t.Fatalf("racer %d: %v", i, err)
+		}
 	}
 	found, err := k.open(t).Record(t.Context())
 	if err != nil || found == nil {

@@ -29,7 +29,7 @@ var arrows = []arrow{
 	{"env", "", ""},
 	{"schema", "", ""},
 	{"connector", "env schema", ""},
-	{"connector/connectortest", "connector env schema internal/forgetful", ""},
+	{"connector/connectortest", "connector env schema internal/faultenv internal/forgetful", ""},
 	{"store", "env", ""},
 	{"store/storetest", "env store internal/faultstore", ""},
 

@@ -37,7 +37,7 @@ func checkErrors(t *tree) (faults []fault) {
 		for _, s := range byPath(p.code) {
 			ast.Inspect(s.ast, func(n ast.Node) bool {
 				c, ok := n.(*ast.CallExpr)
-				if from, name := selectorOf(c, ok); from == "errors" && name == "Join" && !p.under("connector/connectortest") {
+				if from, name := selectorOf(c, ok); from == "errors" && name == "Join" {
 					faults = append(faults, t.at(c, "errors.Join makes a text of several lines"))
 				}
 				if !ok || !makesError(c) {
