@@ -69,6 +69,9 @@ func (e *PendingError) ExitCode() int { return 10 }
 // *[PendingError]. Any other error says what stopped the job; what was committed
 // stays, and a run that follows goes on from there.
 func (job *Job) Run(ctx context.Context, o Options) error {
+	if o.Listener != nil {
+		defer o.Listener.Close()
+	}
 	if err := job.Check(); err != nil {
 		return err
 	}

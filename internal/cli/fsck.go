@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -101,16 +99,9 @@ func checkJob(c *cobra.Command, p *place, name string, deep bool) error {
 // findAny opens a store and finds a job's name, also if the job's own record is
 // what is missing.
 func (p *place) findAny(ctx context.Context, name string) (store.Store, string, error) {
-	info, err := p.env.Files.Stat(p.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return nil, "", fmt.Errorf("there is no store at %s; name it with --store or SLUICE_STORE", p.absolute())
-	}
+	entries, err := p.entries()
 	if err != nil {
-		return nil, "", fmt.Errorf("store %s: %w", p.path, err)
-	}
-	entries, err := p.env.Files.ReadDir(p.path)
-	if err != nil {
-		return nil, "", fmt.Errorf("store %s: %w", p.path, err)
+		return nil, "", err
 	}
 	var names []string
 	for _, e := range entries {
@@ -120,7 +111,7 @@ func (p *place) findAny(ctx context.Context, name string) (store.Store, string, 
 	}
 	switch {
 	case len(names) == 0:
-		return nil, "", fmt.Errorf("the store %s has no job yet; name another with --store or SLUICE_STORE", p.absolute())
+		return nil, "", p.empty()
 	case name == "" && len(names) > 1:
 		return nil, "", usagef("the store %s has several jobs: %s; say which", p.absolute(), strings.Join(names, ", "))
 	case name == "":

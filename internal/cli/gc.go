@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/clean"
 	"github.com/sluicestream/sluice/internal/epoch"
 )
@@ -82,7 +83,7 @@ func (g cleaning) clean(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	progress, end := gcProgress(c.ErrOrStderr())
+	progress, end := gcProgress(c.ErrOrStderr(), p.env.Clock)
 	result := cleaned{Job: job.Name(), DryRun: g.dryRun, Logs: []cleanedLog{}}
 	cleaner := clean.New(job, clean.Options{Keep: g.keep, KeepEpochs: g.epochs, DryRun: g.dryRun, Progress: progress})
 	sum, err := cleaner.Each(c.Context(), func(branch, task string, r clean.Result) {
@@ -111,15 +112,17 @@ func logOf(branch, task string, r clean.Result) cleanedLog {
 	return l
 }
 
-// gcProgress tells on a terminal what has gone; end takes the line away.
-func gcProgress(errs io.Writer) (progress func(branch, task string, r clean.Result), end func()) {
+// gcProgress tells on a terminal what has gone, and how fast; how much there is to
+// remove isn't known before. end takes the line away.
+func gcProgress(errs io.Writer, clock env.Clock) (progress func(branch, task string, r clean.Result), end func()) {
 	if _, ok := terminal(errs); !ok {
 		return nil, func() {}
 	}
-	line := &screen{w: errs}
+	line, began := &screen{w: errs}, clock.Now()
 	return func(branch, task string, r clean.Result) {
-		line.show(fmt.Sprintf("branch %s, task %s · %s epochs · %s objects · %s",
-			branch, task, count(r.Manifests), count(r.Objects), size(r.Bytes)))
+		rate := float64(r.Manifests+r.Objects) / max(clock.Now().Sub(began).Seconds(), 0.001)
+		line.show(fmt.Sprintf("branch %s, task %s · %s epochs · %s objects · %s · %s/s",
+			branch, task, count(r.Manifests), count(r.Objects), size(r.Bytes), count(int64(rate))))
 	}, func() { line.show("") }
 }
 

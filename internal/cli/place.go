@@ -44,6 +44,20 @@ func (p *place) open() (store.Store, error) {
 // find opens a store that exists and has a job: a command that only looks makes
 // none, and leaves other folders alone.
 func (p *place) find() (store.Store, error) {
+	entries, err := p.entries()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if _, err := p.env.Files.Stat(filepath.Join(p.path, e.Name(), epoch.JobPath)); err == nil {
+			return p.open()
+		}
+	}
+	return nil, p.empty()
+}
+
+// entries are what lies in the store's folder, which must be there.
+func (p *place) entries() ([]fs.DirEntry, error) {
 	info, err := p.env.Files.Stat(p.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("there is no store at %s; name it with --store or SLUICE_STORE", p.absolute())
@@ -55,12 +69,11 @@ func (p *place) find() (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", p.path, err)
 	}
-	for _, e := range entries {
-		if _, err := p.env.Files.Stat(filepath.Join(p.path, e.Name(), epoch.JobPath)); err == nil {
-			return p.open()
-		}
-	}
-	return nil, fmt.Errorf("the store %s has no job yet; name another with --store or SLUICE_STORE", p.absolute())
+	return entries, nil
+}
+
+func (p *place) empty() error {
+	return fmt.Errorf("the store %s has no job yet; name another with --store or SLUICE_STORE", p.absolute())
 }
 
 // absolute is the store's path from anywhere.

@@ -111,16 +111,7 @@ func (v view) write(w io.Writer, runs bool) error {
 	if runs {
 		tables = append(tables, v.runs())
 	}
-	for _, t := range tables {
-		if len(t.rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if err := t.write(w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeTables(w, tables...)
 }
 
 // summary is what there is one of in an epoch.

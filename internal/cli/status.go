@@ -183,16 +183,7 @@ func (s status) write(w io.Writer) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	for _, t := range []*table{s.sources(), s.sinks(), s.states()} {
-		if len(t.rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if err := t.write(w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeTables(w, s.sources(), s.sinks(), s.states())
 }
 
 func (s status) sources() *table {

@@ -111,3 +111,17 @@ func stamp(micros int64) string {
 
 // short cuts a hash down to what people compare.
 func short(hash string) string { return hash[:min(len(hash), 12)] }
+
+// writeTables writes those tables that have rows, each behind an empty line.
+func writeTables(w io.Writer, tables ...*table) error {
+	for _, t := range tables {
+		if len(t.rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := t.write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -33,7 +33,7 @@ type Identity struct {
 // Commit is one epoch that was committed.
 type Commit struct {
 	Epoch    uint64
-	Position uint64 // records before this epoch's end, since the branch began
+	Position uint64 // of the epoch's outputs, which is what sinks count
 	// What the epoch held: records read, those among them that became dead
 	// letters, and the bytes of input.
 	Records     int64
