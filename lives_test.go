@@ -22,21 +22,23 @@ import (
 	"github.com/sluicestream/sluice/store"
 )
 
+// sinksJob is a job whose builds have its second sink, or don't.
+func sinksJob(second bool) *sluice.Job {
+	job := sluice.NewJob("sinks")
+	table := job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(func(p payment) string { return p.User }).
+		Fold(balances, (*balance).add)
+	row := func(_ string, b balance) balance { return b }
+	table.To("first", file.Upsert("unused", row))
+	if second {
+		table.To("second", file.Upsert("unused", row))
+	}
+	return job
+}
+
 // A sink that a build lacks is left alone, however long; one that is back goes
 // on with consent, from the record that it has, and what it missed is a gap.
 func TestASinkGoesAndComesBack(t *testing.T) {
-	build := func(second bool) *sluice.Job {
-		job := sluice.NewJob("sinks")
-		table := job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(func(p payment) string { return p.User }).
-			Fold(balances, (*balance).add)
-		row := func(_ string, b balance) balance { return b }
-		table.To("first", file.Upsert("unused", row))
-		if second {
-			table.To("second", file.Upsert("unused", row))
-		}
-		return job
-	}
-	test := sluicetest.New(t, build(true))
+	test := sluicetest.New(t, sinksJob(true))
 	pay := func(user string) error {
 		sluicetest.Feed(test, "payments", payment{1, user, 5})
 		return test.Try()
@@ -48,11 +50,11 @@ func TestASinkGoesAndComesBack(t *testing.T) {
 		}
 	}
 	must(pay("ann"))
-	test.Replace(build(false))
+	test.Replace(sinksJob(false))
 	for range 3 {
 		must(pay("bob"))
 	}
-	test.Replace(build(true))
+	test.Replace(sinksJob(true))
 	test.Options(func(o *sluice.Options) { o.Replace = true })
 	var refused *sluice.RefusedError
 	if err := pay("eve"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "--gap second") {
@@ -71,18 +73,7 @@ func TestASinkGoesAndComesBack(t *testing.T) {
 
 // Nothing is owed of a gap, so that the epochs in it need not be there.
 func TestAGapIsCleanedUp(t *testing.T) {
-	build := func(second bool) *sluice.Job {
-		job := sluice.NewJob("gap")
-		table := job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(func(p payment) string { return p.User }).
-			Fold(balances, (*balance).add)
-		row := func(_ string, b balance) balance { return b }
-		table.To("first", file.Upsert("unused", row))
-		if second {
-			table.To("second", file.Upsert("unused", row))
-		}
-		return job
-	}
-	test := sluicetest.New(t, build(true))
+	test := sluicetest.New(t, sinksJob(true))
 	var s store.Store
 	test.Options(func(o *sluice.Options) { s, o.Replace, o.Gap = o.Store, true, []string{"second"} })
 	pay := func() {
@@ -91,13 +82,13 @@ func TestAGapIsCleanedUp(t *testing.T) {
 		test.Step()
 	}
 	pay()
-	test.Replace(build(false))
+	test.Replace(sinksJob(false))
 	for range 5 {
 		pay()
 	}
 	cleanUp := func() {
 		t.Helper()
-		found, err := epoch.FindJob(t.Context(), env.Real(), s, "gap")
+		found, err := epoch.FindJob(t.Context(), env.Real(), s, "sinks")
 		if err == nil {
 			_, err = clean.New(found, clean.Options{Keep: -1, KeepEpochs: 1}).All(t.Context())
 		}
@@ -106,7 +97,7 @@ func TestAGapIsCleanedUp(t *testing.T) {
 		}
 	}
 	cleanUp()
-	test.Replace(build(true))
+	test.Replace(sinksJob(true))
 	test.Step()
 	cleanUp()
 	pay()

@@ -75,6 +75,15 @@ func (p *process) ends() error {
 	return err
 }
 
+// stops tells the process to stop, which it must do well.
+func (p *process) stops() {
+	p.t.Helper()
+	p.stop()
+	if err := p.ends(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // lines are what a process has logged.
 type lines struct {
 	mu      sync.Mutex
@@ -146,10 +155,7 @@ func TestASecondRunStandsBy(t *testing.T) {
 	if m, _ := headOf(t, s, "tally"); m.Owner != owner.Owner {
 		t.Error("another one owns the branch while the first lives")
 	}
-	first.stop()
-	if err := first.ends(); err != nil {
-		t.Fatal(err)
-	}
+	first.stops()
 	last, beat := headOf(t, s, "tally")
 	if beat.Owner == owner.Owner && !beat.Released {
 		t.Error("the first has stopped without letting go")
@@ -159,10 +165,7 @@ func TestASecondRunStandsBy(t *testing.T) {
 	if m.Owner == owner.Owner || m.Epoch <= last.Epoch {
 		t.Errorf("epoch %d by %s follows epoch %d by %s", m.Epoch, m.Owner, last.Epoch, owner.Owner)
 	}
-	second.stop()
-	if err := second.ends(); err != nil {
-		t.Fatal(err)
-	}
+	second.stops()
 }
 
 // With TakeOver the first is fenced and stops, with the reason; it does not come
@@ -178,10 +181,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("the first ended with %v, want to be fenced", err)
 	}
 	<-second.commits
-	second.stop()
-	if err := second.ends(); err != nil {
-		t.Fatal(err)
-	}
+	second.stops()
 }
 
 // An owner that hangs, with its process alive, is taken for gone after a lease.
@@ -203,10 +203,7 @@ func TestStandbyOfAnOwnerThatHangs(t *testing.T) {
 	if beat.Released {
 		t.Error("the fenced owner has let go of what is another's")
 	}
-	second.stop()
-	if err := second.ends(); err != nil {
-		t.Fatal(err)
-	}
+	second.stops()
 }
 
 // freezing is a store whose writes can be made to hang.
@@ -273,10 +270,7 @@ func TestStopRequest(t *testing.T) {
 	for range 20 {
 		<-third.commits
 	}
-	third.stop()
-	if err := third.ends(); err != nil {
-		t.Fatal(err)
-	}
+	third.stops()
 }
 
 // A request to drain lets the job read what there is before it stops.
@@ -370,10 +364,7 @@ func TestAnIdleJobWritesItsHeartbeatOnly(t *testing.T) {
 	if written := s.written(); len(written) > 0 {
 		t.Errorf("the idle job wrote %v", written)
 	}
-	p.stop()
-	if err := p.ends(); err != nil {
-		t.Fatal(err)
-	}
+	p.stops()
 }
 
 // hurried is a clock whose timers fire a thousand times as fast.

@@ -170,12 +170,24 @@ func startChild(t task) (sample, error) {
 // compare measures a task and its floor by turns, and returns the best sample of
 // each by the given name: what others do on the machine only ever adds.
 func (b *bench) compare(name, floor, variant, by string, times int) (best, bestFloor sample, err error) {
+	return b.byTurns(turn{name, variant}, turn{floor, variant}, by, times)
+}
+
+// compareVariants is compare for a floor that is another variant of the task.
+func (b *bench) compareVariants(name, variant, floor, by string, times int) (best, bestFloor sample, err error) {
+	return b.byTurns(turn{name, variant}, turn{name, floor}, by, times)
+}
+
+// turn is a task in a variant.
+type turn struct{ name, variant string }
+
+func (b *bench) byTurns(task, floor turn, by string, times int) (best, bestFloor sample, err error) {
 	for range times {
-		f, err := b.child(floor, variant)
+		f, err := b.child(floor.name, floor.variant)
 		if err != nil {
 			return nil, nil, err
 		}
-		s, err := b.child(name, variant)
+		s, err := b.child(task.name, task.variant)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -189,20 +201,4 @@ func lesser(a, b sample, by string) sample {
 		return b
 	}
 	return a
-}
-
-// compareVariants is compare for a floor that is another variant of the task.
-func (b *bench) compareVariants(name, variant, floor, by string, times int) (best, bestFloor sample, err error) {
-	for range times {
-		f, err := b.child(name, floor)
-		if err != nil {
-			return nil, nil, err
-		}
-		s, err := b.child(name, variant)
-		if err != nil {
-			return nil, nil, err
-		}
-		best, bestFloor = lesser(best, s, by), lesser(bestFloor, f, by)
-	}
-	return best, bestFloor, nil
 }

@@ -82,6 +82,9 @@ func readSources(t *testing.T, folder string) {
 type result struct {
 	code           int // -1: by a signal
 	stdout, stderr string
+	// peak is the most memory that it has had, in bytes. The tests' own at its
+	// start counts, so they must not hold much themselves.
+	peak int64
 }
 
 // runJob runs a binary in a folder until it ends. One that does not end is made
@@ -97,7 +100,8 @@ func runJob(t *testing.T, folder, binary string, args ...string) result {
 	hung := time.AfterFunc(patience, func() { cmd.Process.Signal(syscall.SIGQUIT) })
 	cmd.Wait()
 	if !hung.Stop() {
-		t.Fatalf("%s %v has not ended after %v:\n%s", filepath.Base(binary), args, patience, stderr.String())
+		t.Fatalf("%s %v has not ended after %v:\n%s", filepath.Base(binary), args, patience, shown(stderr.String()))
 	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), usage.Maxrss << 10}
 }

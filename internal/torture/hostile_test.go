@@ -222,12 +222,12 @@ func (h *hostile) attack(t *testing.T, object string, fails ...string) {
 			binary = filepath.Join(h.jobs, "broken")
 			args = append(args, "--listen", "", "--grace", "1s", "--takeover")
 		}
-		r, peak := runMeasured(t, h.folder, binary, args...)
+		r := runJob(t, h.folder, binary, args...)
 		if strings.Contains(r.stderr, "goroutine ") || !slices.Contains([]int{0, 1, 10, 11, 13, 14, 15, 16, 17}, r.code) {
 			t.Errorf("%s: exit code %d\n%s", command, r.code, shown(r.stderr))
 		}
-		if peak > most && !race {
-			t.Errorf("%s: %d MB of memory, expected at most %d", command, peak>>20, int64(most)>>20)
+		if r.peak > most && !race {
+			t.Errorf("%s: %d MB of memory, expected at most %d", command, r.peak>>20, int64(most)>>20)
 		}
 		if errors := errorLines.FindAllString(r.stderr, -1); r.code != 0 && command != "fsck" && (len(errors) != 1 || len(errors[0]) > 4000) {
 			t.Errorf("%s: expected one short line with the error, found:\n%s", command, shown(r.stderr))

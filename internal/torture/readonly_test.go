@@ -123,7 +123,7 @@ func finish(t *testing.T, folder string, cmd *exec.Cmd) result {
 	if !hung.Stop() {
 		t.Fatalf("the job has not ended after %v:\n%s", patience, stderr.String())
 	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
 // TestConfine is the process between [TestPlainUser] and its job.
