@@ -196,7 +196,11 @@ func (t *target) read(path string, n interface{ version() int }) error {
 		return err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() { // reading it may never end
 		return fmt.Errorf("%w: %s is no regular file", connector.ErrRecord, path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxNote+1))

@@ -173,6 +173,7 @@ func (p *partition) look(b *connector.Batch) error {
 		return fmt.Errorf("file %s: %w", p.path, err)
 	}
 	p.content, p.preamble, p.carry, p.at = nil, nil, p.carry[:0], 0
+	p.whole.Store(0) // another file may have its newlines elsewhere
 	if err := p.open(from); err != nil {
 		return err
 	}
