@@ -138,13 +138,12 @@ func TestSinkSuite(t *testing.T) {
 			},
 		})
 	})
-	// How files come to be is the same for both; the crashes take their time.
 	t.Run("csv", func(t *testing.T) {
 		connectortest.TestSink(t, connectortest.SinkSetup{
 			Stream: func(t *testing.T) connectortest.StreamFixture {
 				dir := filepath.Join(t.TempDir(), "out")
 				return connectortest.StreamFixture{
-					Sink: file.Append[connectortest.Row](dir, file.AsCSV()), Opening: opening(),
+					Sink: file.Append[connectortest.Row](dir, file.AsCSV()), Opening: fast, Faults: faults,
 					Read: func(t *testing.T) []connectortest.Row {
 						var all []connectortest.Row
 						for _, r := range readCSV(t, dir) {
@@ -169,7 +168,7 @@ func TestSinkSuite(t *testing.T) {
 					return all
 				}
 				return connectortest.TableFixture{
-					Sink: file.Upsert(dir, sameRow, file.AsCSV()), Opening: opening(), Log: log,
+					Sink: file.Upsert(dir, sameRow, file.AsCSV()), Opening: fast, Faults: faults, Log: log,
 					Read: func(t *testing.T) map[string]connectortest.Row { return table(log(t)) },
 				}
 			},

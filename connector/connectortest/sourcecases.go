@@ -291,7 +291,7 @@ func (s sourceSuite[T]) grows(t *testing.T) {
 		if !o.reader.Bounded() {
 			t.Fatal("an unbounded source needs a fixture that can append")
 		}
-		t.Skip("the source doesn't grow while it is open")
+		t.Skip("growing is not tried: the source is bounded, and the fixture has no Append")
 	}
 	for _, name := range o.names {
 		p := o.partition(t, name, connector.Offset{})
@@ -310,7 +310,7 @@ func (s sourceSuite[T]) grows(t *testing.T) {
 func (s sourceSuite[T]) replaced(t *testing.T) {
 	o := s.open(t)
 	if o.Replace == nil {
-		t.Skip("a partition can't be replaced")
+		t.Skip("a replaced partition is not tried: the fixture has no Replace")
 	}
 	s.refused(t, o, o.Replace)
 }
@@ -318,7 +318,7 @@ func (s sourceSuite[T]) replaced(t *testing.T) {
 func (s sourceSuite[T]) shortened(t *testing.T) {
 	o := s.open(t)
 	if o.Shorten == nil {
-		t.Skip("a partition can't be shortened")
+		t.Skip("a shortened partition is not tried: the fixture has no Shorten")
 	}
 	s.refused(t, o, o.Shorten)
 }

@@ -155,7 +155,7 @@ func TestRandomHistories(t *testing.T) {
 			"start": func(rt *rapid.T) { w.t = rt; w.start() },
 			"commit": func(rt *rapid.T) {
 				if w.t = rt; len(w.owners) == 0 {
-					rt.Skip("nobody owns the branch")
+					rt.Skip("nobody owns the branch yet: the history draws another step")
 				}
 				w.commit()
 			},

@@ -144,7 +144,7 @@ func goneProcess(t *testing.T) Writer {
 	t.Helper()
 	w := ThisProcess()
 	if w.Boot == "" || w.PIDNamespace == "" {
-		t.Skip("this system does not tell a process from one of another boot or namespace")
+		t.Skip("that a process is gone is not tried: this system does not tell one from those of another boot or namespace")
 	}
 	if w.Gone() {
 		t.Error("this process is said to be gone")
@@ -195,7 +195,7 @@ func TestStandbySeesTheEndOfAProcess(t *testing.T) {
 	owner.me.Writer = ThisProcess()
 	owner.me.Writer.PID, owner.me.Writer.Started = child.Process.Pid, startTime(firstLine("/proc/"+strconv.Itoa(child.Process.Pid)+"/stat"))
 	if !owner.me.Writer.near() {
-		t.Skip("this system does not tell a process from one of another boot or namespace")
+		t.Skip("that a process is gone is not tried: this system does not tell one from those of another boot or namespace")
 	}
 	owner.take()
 	p, clock := standsBy(t, s, 2)
