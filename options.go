@@ -43,7 +43,7 @@ type Options struct {
 	Replace bool
 	// Lease is how long a process that runs the job may give no sign of life
 	// before another one that stands by takes over; one that is known to be gone
-	// is not waited for. Defaults to 10 s.
+	// is not waited for. Defaults to 10 s; 100 ms is the least.
 	Lease time.Duration
 	// TakeOver takes the job over from a process that runs it, without waiting;
 	// that one stops with an error. Of two that do so at once one stands by.

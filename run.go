@@ -147,6 +147,9 @@ func (job *Job) Sinks() []SinkInfo {
 // DefaultStore is the folder that holds a job's state if nothing else is said.
 const DefaultStore = "sluice-data"
 
+// shortestLease is the least of Options.Lease.
+const shortestLease = 100 * time.Millisecond
+
 // mostShards bounds Options.Shards and Options.Workers.
 const mostShards = 1024
 
@@ -166,6 +169,9 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Lease > 0 && o.Lease < shortestLease {
+		return runner.Options{}, fmt.Errorf("%s: a lease of %v leaves an owner no time to say that it lives; use %v or more, such as 10s", job.name, o.Lease, shortestLease)
 	}
 	build, err := epoch.ThisExecutable()
 	if err != nil {
