@@ -53,6 +53,7 @@ type slowMerges struct {
 	beats    int  // heartbeats
 	paced    int  // times that reading was slowed
 	opened   map[sluice.Instant]bool
+	over     bool // the run has ended
 }
 
 func newSlowMerges(t *testing.T, s store.Store) *slowMerges {
@@ -61,11 +62,11 @@ func newSlowMerges(t *testing.T, s store.Store) *slowMerges {
 	return m
 }
 
-// until waits for something that is told.
+// until waits for something that is told, or for the run's end.
 func (s *slowMerges) until(done func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !done() {
+	for !done() && !s.over {
 		s.changed.Wait()
 	}
 }
@@ -238,16 +239,22 @@ func TestCommitsNeverWaitForMerges(t *testing.T) {
 	until := keys + int64(epochs)*perEpoch
 	ended := make(chan error, 1)
 	go func() {
-		ended <- mergesJob(s, keys, perEpoch, until).Run(ctx, sluice.Options{
-			Store: s, Env: world, Log: slog.New(slog.DiscardHandler), Lease: 30 * time.Millisecond,
+		err := mergesJob(s, keys, perEpoch, until).Run(ctx, sluice.Options{
+			Store: s, Env: world, Log: slog.New(slog.DiscardHandler), Lease: 100 * time.Millisecond,
 			Epoch: time.Hour, EpochBytes: perEpoch, KeepEpochs: -1,
 		})
+		s.tell(func() { s.over = true })
+		ended <- err
 	}()
 
 	// Reading is slowed down once there are ten segments, and not before: it waits
 	// for a turn. Each turn opens an epoch, which is committed, up to twelve.
 	for turn := 1; turn <= most-slow; turn++ {
 		s.until(func() bool { return s.paced == turn && s.waiting > 0 || s.epochs >= most })
+		if s.seen(func() int { return s.paced }) < turn {
+			stop()
+			t.Fatalf("turn %d: reading was not slowed down, and the run has ended: %v", turn, <-ended)
+		}
 		if want := slow + turn - 1; s.committed() != want {
 			t.Fatalf("turn %d: reading was slowed down with %d epochs committed, want %d", turn, s.committed(), want)
 		}
