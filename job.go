@@ -230,7 +230,7 @@ func inLibrary(function string) bool {
 	if !ok {
 		return false
 	}
-	return strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/file.") || strings.HasPrefix(rest, "/sluicetest.")
+	return slices.ContainsFunc([]string{".", "/file.", "/kafka.", "/postgres.", "/sluicetest."}, func(own string) bool { return strings.HasPrefix(rest, own) })
 }
 
 // shortFile keeps a file's name and its folder's.

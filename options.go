@@ -41,6 +41,10 @@ type Options struct {
 	// Replace runs this build although the job has been taken over by another
 	// build since it ran last.
 	Replace bool
+	// TransactionPrefix begins the names of the job's transactions, where a sink has
+	// such: Kafka's transactional ids. It is fixed when the job runs first. Defaults
+	// to the job's name and a slash.
+	TransactionPrefix string
 	// Lease is how long a process that runs the job may give no sign of life
 	// before another one that stands by takes over; one that is known to be gone
 	// is not waited for. Defaults to 10 s; 100 ms is the least.

@@ -138,7 +138,11 @@ func (e *encoder) start() (*engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run, run.Start(context.Background())
+	if _, err := run.Open(context.Background()); err != nil {
+		return nil, err
+	}
+	run.Start(context.Background())
+	return run, nil
 }
 
 // handClock is a clock whose timers fire when a time is sent.

@@ -123,7 +123,7 @@ func restoreFloor(t task) (sample, error) {
 }
 
 func storedSegments(ctx context.Context, st store.Store) ([]epoch.Segment, error) {
-	job, err := epoch.OpenJob(ctx, env.Real(), st, restoreJobs)
+	job, err := epoch.OpenJob(ctx, env.Real(), st, restoreJobs, "")
 	if err != nil {
 		return nil, err
 	}

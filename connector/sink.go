@@ -17,6 +17,15 @@ type Sink interface {
 	Open(ctx context.Context, o Opening, key RecordKey) (Target, error)
 }
 
+// PartedSink is a Sink whose deliveries have bounds. An epoch's rows beyond them
+// are delivered in parts, whose ends are frozen with the rows.
+type PartedSink interface {
+	Sink
+	// PartLimits bound the rows of one delivery, and the bytes of these as they are
+	// frozen. A row that is larger by itself is a part of its own. 0: no bound.
+	PartLimits() (rows, bytes int64)
+}
+
 // StreamSink is a sink for a stream's records, each of which is appended.
 type StreamSink[T any] interface {
 	Sink
@@ -56,7 +65,7 @@ type TableRows[K comparable, S any] struct {
 	// schema, to dst. It is used by one goroutine.
 	NewAppend func() func(dst []byte, k K, s *S) ([]byte, error)
 	// NewWire returns a function that appends what the connector delivers,
-	// where that isn't the row. Nil: it is.
+	// where that isn't the row. Nil: it is. For a delete s is nil.
 	NewWire func() func(dst []byte, k K, s *S) ([]byte, error)
 }
 
@@ -115,17 +124,36 @@ type Target interface {
 	// Deliver does all of this in one step that happens wholly or not at all,
 	// alone: reads the record, asks d.Decide, and if the verdict is [Apply],
 	// writes the rows and sets the record to d.Record. It returns the verdict
-	// and the record that was found. After an error the outcome is unknown, and
-	// the delivery is tried again, unless the error matches [ErrRecord].
+	// and the record that was found. It tries once: after an error the outcome is
+	// unknown, and the delivery is tried again, once it is sure that no other
+	// process owns the job by now, unless the error matches [ErrRecord].
 	Deliver(ctx context.Context, d *Delivery) (Verdict, *SinkRecord, error)
 	// Close releases what Open took.
 	Close() error
 }
 
-// Delivery is one epoch's outbox on its way to the sink.
+// GroupTarget is a Target in a system that keeps how far groups of consumers have
+// read, and that can tell it in the transaction of a delivery.
+type GroupTarget interface {
+	Target
+	// Cluster names the system, as [GroupReader] does.
+	Cluster() string
+}
+
+// GroupOffsets are how far a group has read one source.
+type GroupOffsets struct {
+	// Group is the group's name.
+	Group string
+	// Offsets are those of the source's partitions, by their names.
+	Offsets map[string]Offset
+}
+
+// Delivery is one epoch's outbox, or a part of it, on its way to the sink.
 type Delivery struct {
 	// Record is what the sink remembers once the delivery is applied.
 	Record SinkRecord
+	// Offsets are to be told with the rows. Only a [GroupTarget] gets any.
+	Offsets []GroupOffsets
 	// Decide tells what to do, given the record that the sink has (nil: none).
 	Decide func(found *SinkRecord) Verdict
 	// Key is the schema of the rows' keys; nil for streams, and if there are no
@@ -162,6 +190,7 @@ type Row struct {
 	Key []byte
 	// Row is the row's encoding; nil for [Delete].
 	Row []byte
-	// Wire is what the connector made of it; nil if it delivers Row.
+	// Wire is what the connector made of it; nil if it delivers Row, and for a
+	// [Delete] if it needs no more than the key.
 	Wire []byte
 }

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/sluicestream/sluice/env"
@@ -27,8 +28,16 @@ type Opening struct {
 	Env *env.Env
 	// Log is the job's logger.
 	Log *slog.Logger
-	// Job is the job's name, Name that of the source or sink in it.
-	Job, Name string
+	// Job is the job's name, JobID what tells it from another of that name, and
+	// Name the source's or the sink's in it.
+	Job, JobID, Name string
+	// Begun tells a source that the job has read from it before: a partition that
+	// is opened at the zero Offset is new, and is read from its beginning. If it is
+	// false, the source begins where its author says.
+	Begun bool
+	// TransactionPrefix begins the names of the job's transactions, in systems that
+	// have such. It is the same for the job's life.
+	TransactionPrefix string
 }
 
 // Description names a connector's kind and its parameters, which are part of
@@ -55,15 +64,29 @@ type Reader interface {
 	// at the start and from time to time; a new name is read from Offset{}.
 	Partitions(ctx context.Context) ([]string, error)
 	// Partition opens a partition for reading from an offset on. The zero
-	// Offset is the partition's beginning. If the partition can't be the one
-	// that the offset was taken from (it was replaced, cut short, lost its
-	// beginning), the error says so.
+	// Offset is the partition's beginning, or where [Opening.Begun] says that a new
+	// job begins. If the partition can't be the one that the offset was taken from
+	// (it was replaced, cut short, lost its beginning), the error says so.
 	Partition(ctx context.Context, name string, from Offset) (Partition, error)
 	// Bounded tells whether reading ends: Partitions never grows, and each
 	// partition's Next returns io.EOF some day.
 	Bounded() bool
 	// Close releases what Open took.
 	Close() error
+}
+
+// GroupReader is a Reader of a system that keeps, for people and their tools,
+// how far a group of consumers has read.
+type GroupReader interface {
+	Reader
+	// Cluster names the system, so that a [GroupTarget] in the same one can be
+	// found.
+	Cluster() string
+	// Group is the name of the job's group there.
+	Group() string
+	// CommitOffsets tells the group's offsets. Sluice itself never reads on from
+	// them. It may be called from any goroutine, one call at a time.
+	CommitOffsets(ctx context.Context, offsets map[string]Offset) error
 }
 
 // Partition is an open partition of a source.
@@ -80,6 +103,15 @@ type Partition interface {
 	End() int64
 	// Close releases the partition.
 	Close() error
+}
+
+// FoundPartition is a Partition whose beginning is looked up when it is opened at
+// the zero Offset.
+type FoundPartition interface {
+	Partition
+	// From is the offset at which reading begins. The job keeps it before it reads
+	// the first record, so that a restart begins there as well.
+	From() Offset
 }
 
 // Offset is a place in a partition: that of the record to be read next.
@@ -124,6 +156,11 @@ type Record struct {
 	// Headers are the record's headers, if any.
 	Headers []Header
 }
+
+// ErrUnavailable says that a record couldn't be decoded, or a row not be made, for
+// a reason outside of it, such as a schema registry that does not answer. The job
+// stops; the record is never a dead letter. What a decoder returns wraps it.
+var ErrUnavailable = errors.New("not available")
 
 // NoTime is the time of a record that has none.
 const NoTime = -1 << 63

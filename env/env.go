@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -67,6 +68,30 @@ func Pause(ctx context.Context, clock Clock, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// ErrTooLong is the cause of the end of a context of [Within].
+var ErrTooLong = errors.New("took too long")
+
+// Within returns a context that ends after d by a clock, with the cause
+// [ErrTooLong], or with ctx, or with cancel, which must be called.
+func Within(ctx context.Context, clock Clock, d time.Duration) (within context.Context, cancel func()) {
+	within, end := context.WithCancelCause(ctx)
+	timer := clock.NewTimer(d)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			end(ErrTooLong)
+		case <-within.Done():
+		}
+	}()
+	return within, func() {
+		end(context.Canceled)
+		<-ended
 	}
 }
 

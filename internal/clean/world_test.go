@@ -87,7 +87,7 @@ func (w *world) open(s store.Store) *epoch.Job {
 	w.seed++
 	var key [32]byte
 	key[0], key[1] = byte(w.seed), byte(w.seed>>8)
-	j, err := epoch.OpenJob(ctx, &env.Env{Clock: w.clock, Random: rand.NewChaCha8(key)}, s, job)
+	j, err := epoch.OpenJob(ctx, &env.Env{Clock: w.clock, Random: rand.NewChaCha8(key)}, s, job, "")
 	w.must("open the job", err)
 	return j
 }

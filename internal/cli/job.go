@@ -34,8 +34,10 @@ type Settings struct {
 	Drop, Gap       []string
 	Replace         bool
 	Log             *slog.Logger
-	// Lease, TakeOver, Keep, KeepEpochs, MemoryLimit, Volatile, Listener and
-	// Asked
+	// TransactionPrefix begins the names of the job's transactions; empty: as it was
+	// made.
+	TransactionPrefix string
+	// Lease, TakeOver, Keep, KeepEpochs, MemoryLimit, Volatile, Listener and Asked
 	// are the job's options of these names.
 	Lease       time.Duration
 	TakeOver    bool

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +27,17 @@ type Owed struct {
 	Epoch    epoch.Epoch
 	Manifest string // sha256
 	Outbox   []epoch.Object
+	Parted   bool // each object is delivered by itself
+	Sources  map[string]epoch.SourceState
+}
+
+// Offsets are a source's offsets, as connectors have them.
+func Offsets(s epoch.SourceState) map[string]connector.Offset {
+	out := make(map[string]connector.Offset, len(s.Partitions))
+	for part, at := range s.Partitions {
+		out[part] = connector.Offset{Next: at.Next, LeaderEpoch: at.LeaderEpoch, Identity: at.Identity}
+	}
+	return out
 }
 
 // Options say what a deliverer delivers, and where.
@@ -45,6 +58,10 @@ type Options struct {
 	// Newer tells, by reading the log anew, whether another owner explains what
 	// can't be explained otherwise: its error is then what stops the delivery.
 	Newer func(ctx context.Context) error
+	// Groups names, by source, the groups whose offsets are told with the rows.
+	Groups map[string]string
+	// Delivered, if not nil, is called after each delivery.
+	Delivered func()
 }
 
 // Deliverer delivers one sink's outboxes. What is owed is added in order.
@@ -143,6 +160,10 @@ func (d *Deliverer) Run(ctx context.Context) error {
 			return err
 		default:
 			d.fails(err)
+			// Whoever was fenced by a newer owner must not fence that one (D7).
+			if newer := d.o.Newer(ctx); newer != nil && stops(newer) {
+				return newer
+			}
 			d.o.Log.Warn("delivery failed, trying again", "sink", d.o.Name, "position", next.To, "pause", pause, "error", err)
 			if env.Pause(ctx, d.o.Env.Clock, pause) != nil {
 				return nil
@@ -178,6 +199,9 @@ func (d *Deliverer) done(o Owed) {
 	d.confirmed = o.To
 	d.failing = ""
 	d.notify()
+	if d.o.Delivered != nil {
+		d.o.Delivered()
+	}
 }
 
 func (d *Deliverer) fails(err error) {
@@ -195,17 +219,52 @@ func stops(err error) bool {
 	return errors.As(err, &disagrees) || errors.As(err, &damaged) || errors.As(err, &fenced) || errors.As(err, &sealed)
 }
 
-// deliver is rules D3 to D5 for one delivery.
+// part is a piece of what is owed that is delivered by itself.
+type part struct {
+	Owed
+	from, to epoch.Place
+	outbox   []epoch.Object
+	last     bool
+}
+
+// parts cuts up what is owed where that was settled when it was frozen (D9).
+func parts(o Owed) []part {
+	if !o.Parted {
+		return []part{{o, epoch.Place{Position: o.From}, epoch.Place{Position: o.To}, o.Outbox, true}}
+	}
+	out := make([]part, len(o.Outbox))
+	for i := range o.Outbox {
+		from, to := epoch.Place{Position: o.From, Part: i}, epoch.Place{Position: o.From, Part: i + 1}
+		last := i == len(o.Outbox)-1
+		if last {
+			to = epoch.Place{Position: o.To}
+		}
+		out[i] = part{o, from, to, o.Outbox[i : i+1], last}
+	}
+	return out
+}
+
+// deliver delivers what is owed, part by part.
 func (d *Deliverer) deliver(ctx context.Context, o Owed) error {
-	box, err := outbox.Open(ctx, d.o.Store, d.o.Job, o.Outbox)
+	for _, p := range parts(o) {
+		if err := d.deliverPart(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliverPart is rules D3 to D5 for one delivery.
+func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
+	box, err := outbox.Open(ctx, d.o.Store, d.o.Job, p.outbox)
 	if err != nil {
 		return err
 	}
 	reason := "what stands there under this position is not what is to be delivered"
 	verdict, found, err := d.o.Target.Deliver(ctx, &connector.Delivery{
-		Record: d.record(o), Key: box.Key, Schema: box.Row, Rows: box.Rows(ctx),
+		Record: d.record(p), Key: box.Key, Schema: box.Row, Rows: box.Rows(ctx), Offsets: d.groupOffsets(p),
 		Decide: func(found *connector.SinkRecord) connector.Verdict {
-			step, why := epoch.DecideDelivery(d.view(o, found))
+			step, why := epoch.DecideDelivery(d.view(p, found))
 			if step == epoch.Disagree {
 				reason = why
 			}
@@ -222,27 +281,39 @@ func (d *Deliverer) deliver(ctx context.Context, o Owed) error {
 		return err
 	}
 	return &DisagreeError{
-		At:     epoch.At{Job: d.o.Job, Branch: o.Branch, Task: d.o.Task, Epoch: o.Epoch},
+		At:     epoch.At{Job: d.o.Job, Branch: p.Branch, Task: d.o.Task, Epoch: p.Epoch},
 		Sink:   d.o.Name,
-		Record: found, Position: o.To, Reason: reason,
+		Record: found, Position: p.To, Reason: reason,
 	}
+}
+
+// groupOffsets are told with the last part: only then has the sink all that comes
+// of them.
+func (d *Deliverer) groupOffsets(p part) (out []connector.GroupOffsets) {
+	if !p.last {
+		return nil
+	}
+	for _, source := range slices.Sorted(maps.Keys(d.o.Groups)) {
+		out = append(out, connector.GroupOffsets{Group: d.o.Groups[source], Offsets: Offsets(p.Sources[source])})
+	}
+	return out
 }
 
 // verdicts are the connector's words for the steps.
 var verdicts = [...]connector.Verdict{epoch.Apply: connector.Apply, epoch.Skip: connector.Skip, epoch.Disagree: connector.Disagree}
 
-func (d *Deliverer) record(o Owed) connector.SinkRecord {
+func (d *Deliverer) record(o part) connector.SinkRecord {
 	return connector.SinkRecord{
-		Position: connector.Position(o.To), ID: d.o.Record, Job: d.o.Job, Target: d.o.Sink.Describe().Target,
+		Position: connector.Position(o.to.Position), Part: o.to.Part, ID: d.o.Record, Job: d.o.Job, Target: d.o.Sink.Describe().Target,
 		Live: uint64(o.Live), Branch: o.Branch, Epoch: uint64(o.Epoch), Manifest: o.Manifest,
 	}
 }
 
-func (d *Deliverer) view(o Owed, found *connector.SinkRecord) epoch.DeliveryView {
+func (d *Deliverer) view(o part, found *connector.SinkRecord) epoch.DeliveryView {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := epoch.DeliveryView{
-		From: epoch.Place{Position: o.From}, To: epoch.Place{Position: o.To},
+		From: o.from, To: o.to,
 		ID: d.o.Record, Confirmed: d.confirmed, Head: d.head.To, HeadManifest: d.head.Manifest,
 	}
 	if found != nil {

@@ -34,16 +34,18 @@ type openSource struct {
 type openPartition struct {
 	source *openSource
 	name   string
-	from   connector.Offset
+	from   connector.Offset // where reading begins
 	part   connector.Partition
 	read   atomic.Int64 // offset behind what was sequenced
 }
 
-// arrival is what a reader has for the sequencer.
+// arrival is what a reader has for the sequencer: of a new partition first that it
+// is there.
 type arrival struct {
 	part  *openPartition
 	batch *connector.Batch
 	bytes int64
+	found bool
 	ended bool
 	err   error
 }
@@ -55,7 +57,7 @@ func openInput(ctx context.Context, r *Run) (*input, error) {
 	in := &input{run: r, arrivals: make(chan arrival, r.o.Workers)}
 	in.ctx, in.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for i, spec := range r.graph.sources {
-		reader, err := spec.open(ctx, connector.Opening{Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, Name: spec.name})
+		reader, err := spec.open(ctx, r.opening(spec.name))
 		if err != nil {
 			in.close()
 			return nil, &SourceError{Source: spec.name, Cause: err}
@@ -68,6 +70,33 @@ func openInput(ctx context.Context, r *Run) (*input, error) {
 		}
 	}
 	return in, nil
+}
+
+// opening is what a source is opened with.
+func (r *Run) opening(source string) connector.Opening {
+	return connector.Opening{
+		Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, JobID: r.o.JobID, Name: source,
+		Begun: len(r.o.Offsets[source]) > 0, TransactionPrefix: r.o.TransactionPrefix,
+	}
+}
+
+// found are the beginnings of the partitions that were not known before and have
+// something to be known by.
+func (in *input) found() map[string]map[string]connector.Offset {
+	out := map[string]map[string]connector.Offset{}
+	for _, s := range in.sources {
+		known := in.run.o.Offsets[s.spec.name]
+		for name, p := range s.parts {
+			if _, ok := known[name]; ok || p.from == (connector.Offset{}) {
+				continue
+			}
+			if out[s.spec.name] == nil {
+				out[s.spec.name] = map[string]connector.Offset{}
+			}
+			out[s.spec.name][name] = p.from
+		}
+	}
+	return out
 }
 
 // discover opens the partitions that are not open yet.
@@ -90,6 +119,9 @@ func (in *input) discover(ctx context.Context, s *openSource) ([]*openPartition,
 		p := &openPartition{source: s, name: name, from: known[name]}
 		if p.part, err = s.reader.Partition(ctx, name, p.from); err != nil {
 			return nil, &SourceError{s.spec.name, name, err}
+		}
+		if f, ok := p.part.(connector.FoundPartition); ok {
+			p.from = f.From()
 		}
 		p.read.Store(p.from.Next)
 		s.mu.Lock()
@@ -128,6 +160,7 @@ func (in *input) watch(s *openSource) {
 			return
 		}
 		for _, p := range found {
+			in.arrive(arrival{part: p, found: true})
 			in.reading.Go(func() { in.read(p) })
 		}
 		timer.Reset(in.run.o.DiscoverEvery)
@@ -231,7 +264,9 @@ func (r *Run) Ends(ctx context.Context) (out []PartitionLag, err error) {
 }
 
 func (r *Run) endsOf(ctx context.Context, s *openSource) (out []PartitionLag, err error) {
-	reader, err := s.spec.open(ctx, connector.Opening{Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, Name: s.spec.name})
+	opening := r.opening(s.spec.name)
+	opening.Begun = true // a partition that is new by now is read from its beginning
+	reader, err := s.spec.open(ctx, opening)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 
 // Options are the settings of a run.
 type Options struct {
-	// Env is the world, Log the logger, Job the job's name.
-	Env *env.Env
-	Log *slog.Logger
-	Job string
+	// Env is the world, Log the logger, Job the job's name, JobID its id, and
+	// TransactionPrefix what begins the names of its transactions.
+	Env                           *env.Env
+	Log                           *slog.Logger
+	Job, JobID, TransactionPrefix string
 	// Workers decode; Shards own the state. Both are at least 1.
 	Workers, Shards int
 	// EpochEvery is the time after its first record at which an epoch closes;
@@ -132,18 +134,47 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 	return r, nil
 }
 
-// Start begins to read and to process. Epochs come out of [Run.Epochs] until
-// the input ends or [Run.Stop] is called.
-func (r *Run) Start(ctx context.Context) error {
+// Open opens the sources, and tells where partitions that Options.Offsets lack
+// begin: Start may be called once that is kept.
+func (r *Run) Open(ctx context.Context) (found map[string]map[string]connector.Offset, err error) {
 	in, err := openInput(ctx, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.input = in
+	found = in.found()
+	offsets := maps.Clone(r.o.Offsets)
+	if offsets == nil {
+		offsets = map[string]map[string]connector.Offset{}
+	}
+	for source, parts := range found {
+		offsets[source] = maps.Clone(offsets[source])
+		if offsets[source] == nil {
+			offsets[source] = map[string]connector.Offset{}
+		}
+		maps.Copy(offsets[source], parts)
+	}
+	r.o.Offsets = offsets
+	return found, nil
+}
+
+// Start begins to read and to process, after Open. Epochs come out of
+// [Run.Epochs] until the input ends or [Run.Stop] is called.
+func (r *Run) Start(ctx context.Context) {
 	r.startProcessing()
-	in.start()
+	r.input.start()
 	r.goes(func() error { return r.sequence(ctx) })
-	return nil
+}
+
+// Groups are the sources whose systems keep how far they have been read, by name.
+func (r *Run) Groups() map[string]connector.GroupReader {
+	out := map[string]connector.GroupReader{}
+	for _, s := range r.input.sources {
+		if g, ok := s.reader.(connector.GroupReader); ok {
+			out[s.spec.name] = g
+		}
+	}
+	return out
 }
 
 func (r *Run) startProcessing() {

@@ -46,9 +46,12 @@ func (r *Run) sequence(ctx context.Context) error {
 			if a.err != nil {
 				return a.err
 			}
-			if a.ended {
+			switch {
+			case a.found:
+				s.found(a.part)
+			case a.ended:
 				s.ended++
-			} else if !s.take(a) {
+			case !s.take(a):
 				return nil
 			}
 		case <-s.timer.C():
@@ -62,6 +65,13 @@ func (r *Run) sequence(ctx context.Context) error {
 	}
 	s.close()
 	return nil
+}
+
+// found notes a partition that has come up, in the epoch that is open or the next.
+func (s *sequencer) found(p *openPartition) {
+	if p.from != (connector.Offset{}) {
+		s.note(p.source.spec.name, p.name, p.from)
+	}
 }
 
 // finished tells whether nothing will come any more.
@@ -97,13 +107,17 @@ func (s *sequencer) take(a arrival) bool {
 
 // record notes how far a partition has been read.
 func (s *sequencer) record(source, partition string, to connector.Offset, runEnds bool) {
-	if s.offsets[source] == nil {
-		s.offsets[source] = map[string]connector.Offset{}
-	}
-	s.offsets[source][partition] = to
+	s.note(source, partition, to)
 	if runEnds {
 		s.epoch.Runs = append(s.epoch.Runs, epoch.Run{Source: source, Partition: partition, Next: to.Next})
 	}
+}
+
+func (s *sequencer) note(source, partition string, at connector.Offset) {
+	if s.offsets[source] == nil {
+		s.offsets[source] = map[string]connector.Offset{}
+	}
+	s.offsets[source][partition] = at
 }
 
 func (s *sequencer) dispatch(source int, partition string, input *connector.Batch) bool {

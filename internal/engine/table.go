@@ -402,9 +402,13 @@ func (t *Table[R, S]) appendRow(rows *outbox.Rows, a *rowAppender[R, S], e *entr
 			return err
 		}
 	}
-	rows.Wire(e.present && a.wire != nil)
-	if e.present && a.wire != nil {
-		if rows.Buf, err = a.wire(rows.Buf, e.row, &e.value); err != nil {
+	rows.Wire(a.wire != nil)
+	if a.wire != nil {
+		value := &e.value
+		if !e.present {
+			value = nil
+		}
+		if rows.Buf, err = a.wire(rows.Buf, e.row, value); err != nil {
 			return err
 		}
 	}

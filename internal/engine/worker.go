@@ -52,6 +52,9 @@ func (w *worker) process(j job) error {
 		if err == nil {
 			break
 		}
+		if errors.Is(err, connector.ErrUnavailable) {
+			return &SourceError{w.run.graph.sources[j.head.source].name, j.head.partition, err}
+		}
 		if err := w.reject(j, failed, err); err != nil {
 			return err
 		}

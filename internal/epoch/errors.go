@@ -177,3 +177,16 @@ func orUnknown(s string) string {
 	}
 	return s
 }
+
+// PrefixError says that a job is to have another prefix for its transactions than
+// it was made with. Under another name a transaction of an owner before could not
+// be ended.
+type PrefixError struct{ Job, Expected, Found string }
+
+// Error implements error.
+func (e *PrefixError) Error() string {
+	return fmt.Sprintf("%s: the names of the job's transactions begin with %q for its life, and %q was asked for; leave the setting out, or set it back", e.Job, e.Expected, e.Found)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *PrefixError) ExitCode() int { return 13 }

@@ -51,7 +51,7 @@ func newProcess(t testing.TB, s store.Store, number int) *process {
 	t.Helper()
 	p := &process{t: t, name: fmt.Sprintf("p%d", number), store: faultstore.New(s, nil)}
 	p.me = Identity{Build: Build{Executable: "exe"}, Version: testVersion(), Writer: Writer{Host: p.name, PID: number}}
-	job, err := OpenJob(t.Context(), testEnv(uint64(number)), p.store, "spend")
+	job, err := OpenJob(t.Context(), testEnv(uint64(number)), p.store, "spend", "")
 	if err != nil {
 		t.Fatal(err)
 	}

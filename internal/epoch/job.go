@@ -25,17 +25,22 @@ type Job struct {
 	lastLive atomic.Uint64 // highest generation seen: where the next search begins
 }
 
-// OpenJob opens a job, and makes its folder if the store has none.
-func OpenJob(ctx context.Context, e *env.Env, s store.Store, job string) (*Job, error) {
+// OpenJob opens a job, and makes its folder if the store has none. The prefix of
+// its transactions is fixed then, "<job>/" if it is empty; another one than it has
+// is refused with a [PrefixError].
+func OpenJob(ctx context.Context, e *env.Env, s store.Store, job, prefix string) (*Job, error) {
 	j, err := FindJob(ctx, e, s, job)
 	if missing := (*NoJobError)(nil); errors.As(err, &missing) {
-		if err := newJob(ctx, e, s, job); err != nil {
+		if err := newJob(ctx, e, s, job, prefix); err != nil {
 			return nil, err
 		}
 		j, err = FindJob(ctx, e, s, job) // the id is that of whoever was first
 	}
 	if err != nil {
 		return nil, err
+	}
+	if prefix != "" && prefix != j.file.TransactionPrefix {
+		return nil, &PrefixError{Job: job, Expected: j.file.TransactionPrefix, Found: prefix}
 	}
 	return j, j.makeLayout(ctx)
 }
@@ -59,20 +64,23 @@ func (j *Job) makeLayout(ctx context.Context) error {
 	return j.makeRecord(ctx, LayoutPath(0), soleLayout(j.file.JobID).encode)
 }
 
-func newJob(ctx context.Context, e *env.Env, s store.Store, job string) error {
+func newJob(ctx context.Context, e *env.Env, s store.Store, job, prefix string) error {
 	if err := checkNew(ctx, s, job); err != nil {
 		return err
 	}
-	return makeJob(ctx, e, s, job)
+	return makeJob(ctx, e, s, job, prefix)
 }
 
-func makeJob(ctx context.Context, e *env.Env, s store.Store, job string) error {
+func makeJob(ctx context.Context, e *env.Env, s store.Store, job, prefix string) error {
 	id, err := e.ID()
 	if err != nil {
 		return err
 	}
+	if prefix == "" {
+		prefix = job + "/"
+	}
 	j := &Job{env: e, store: s, name: job}
-	file := JobFile{Format: Format, Job: job, JobID: id, TransactionPrefix: job + "/", Time: j.now()}
+	file := JobFile{Format: Format, Job: job, JobID: id, TransactionPrefix: prefix, Time: j.now()}
 	return j.makeRecord(ctx, JobPath, file.encode)
 }
 
@@ -105,6 +113,9 @@ func FindJob(ctx context.Context, e *env.Env, s store.Store, job string) (*Job, 
 
 // Name is the job's name.
 func (j *Job) Name() string { return j.name }
+
+// TransactionPrefix begins the names of the job's transactions.
+func (j *Job) TransactionPrefix() string { return j.file.TransactionPrefix }
 
 // ID is the random id that the job got when it was made.
 func (j *Job) ID() string { return j.file.JobID }

@@ -193,7 +193,7 @@ func TestLogsThatAreNotThere(t *testing.T) {
 		t.Errorf("looking for a job made %v, %v", listed, err)
 	}
 	for _, name := range []string{"", "a/b", "..", "."} {
-		if _, err := OpenJob(t.Context(), testEnv(1), s, name); err == nil {
+		if _, err := OpenJob(t.Context(), testEnv(1), s, name, ""); err == nil {
 			t.Errorf("job %q was opened", name)
 		}
 	}
@@ -312,7 +312,7 @@ func TestOneJobIDAmongStarters(t *testing.T) {
 		}
 		return faultstore.None
 	})
-	j, err := OpenJob(t.Context(), testEnv(1), racing, "spend")
+	j, err := OpenJob(t.Context(), testEnv(1), racing, "spend", "")
 	if err != nil || j.ID() != rival.ID() {
 		t.Errorf("%v and %v, %v", j, rival, err)
 	}

@@ -99,7 +99,7 @@ func TestFirstStartCrashesAnywhere(t *testing.T) {
 }
 
 func openAndTake(ctx context.Context, e *env.Env, s store.Store, me Identity) (*Owner, error) {
-	job, err := OpenJob(ctx, e, s, "spend")
+	job, err := OpenJob(ctx, e, s, "spend", "")
 	if err != nil {
 		return nil, err
 	}

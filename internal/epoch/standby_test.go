@@ -313,7 +313,7 @@ func TestLostRecords(t *testing.T) {
 
 func wantLost(t *testing.T, s store.Store, object string) {
 	t.Helper()
-	job, err := OpenJob(t.Context(), testEnv(9), s, "spend")
+	job, err := OpenJob(t.Context(), testEnv(9), s, "spend", "")
 	if err == nil {
 		_, err = job.TakeLive(t.Context(), FirstTask, Identity{Build: Build{Executable: "exe"}, Version: testVersion()})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -78,7 +79,7 @@ func TestStreamsComeOutInTheOrderOfThePlaces(t *testing.T) {
 			batches = append(batches, Batch{id[0], rows})
 		}
 		st := store.NewMemory()
-		object, err := Write(t.Context(), st, "job", "box", Form{Sink: "out", Contract: 1, Row: rowType.Schema()}, batches)
+		object, err := writeBox(t, st, Form{Sink: "out", Contract: 1, Row: rowType.Schema()}, batches)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -86,6 +87,67 @@ func TestStreamsComeOutInTheOrderOfThePlaces(t *testing.T) {
 			rt.Fatalf("rows come out as %v, want %v", got, want)
 		}
 	})
+}
+
+// writeBox writes an outbox of one part, as the object "box".
+func writeBox(t *testing.T, st store.Store, f Form, batches []Batch) (epoch.Object, error) {
+	objects, err := Write(t.Context(), st, "job", f, batches, func() (string, error) { return "box", nil })
+	if err != nil || len(objects) != 1 {
+		return epoch.Object{}, fmt.Errorf("%d objects, %w", len(objects), err)
+	}
+	return objects[0], nil
+}
+
+// An outbox is cut where rows or bytes would pass a bound, in order, and a row
+// that is larger than the bound stands alone.
+func TestPartsAreBounded(t *testing.T) {
+	var a Rows
+	sizes := []int{10, 10, 10, 300, 10, 60, 60, 10}
+	for i, size := range sizes {
+		add(t, &a, uint64(i), 0, connector.Append, "", &row{strings.Repeat(string(rune('a'+i)), size), 1}, nil)
+	}
+	for _, c := range []struct {
+		rows, bytes int64
+		want        []int64
+	}{
+		{0, 0, []int64{8}},
+		{3, 0, []int64{3, 3, 2}},
+		{8, 0, []int64{8}},
+		{0, 100, []int64{3, 1, 2, 2}},
+		{2, 100, []int64{2, 1, 1, 2, 2}},
+	} {
+		form, n := Form{Sink: "out", Contract: 1, Row: rowType.Schema(), MaxRows: c.rows, MaxBytes: c.bytes}, 0
+		st := store.NewMemory()
+		objects, err := Write(t.Context(), st, "job", form, []Batch{{0, &a}}, func() (string, error) { n++; return fmt.Sprint("box", n), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, o := range objects {
+			got = append(got, o.Rows)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("at most %d rows and %d bytes: parts of %v rows, want %v", c.rows, c.bytes, got, c.want)
+		}
+		box, err := Open(t.Context(), st, "job", objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := 0
+		for r, err := range box.Rows(t.Context()) {
+			var v row
+			if err == nil {
+				_, err = rowType.Decode(r.Row, &v)
+			}
+			if err != nil || v.Name != strings.Repeat(string(rune('a'+at)), sizes[at]) {
+				t.Fatalf("row %d is %q, %v", at, v.Name, err)
+			}
+			at++
+		}
+		if at != len(sizes) {
+			t.Errorf("%d rows come out, want %d", at, len(sizes))
+		}
+	}
 }
 
 func names(rt *rapid.T, st store.Store, objects ...epoch.Object) (out []string) {
@@ -118,7 +180,7 @@ func TestTablesComeOutBySlotAndKey(t *testing.T) {
 	add(t, &b, 7, 0, connector.Put, "a", &row{"a", 2}, []byte{})
 	add(t, &b, 1, 0, connector.Put, "c", &row{"c", 3}, nil)
 	st := store.NewMemory()
-	object, err := Write(t.Context(), st, "job", "box", tableForm(), []Batch{{0, &a}, {0, &b}})
+	object, err := writeBox(t, st, tableForm(), []Batch{{0, &a}, {0, &b}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +231,7 @@ func TestDamageIsNamed(t *testing.T) {
 		add(t, &a, uint64(i), 0, connector.Put, fmt.Sprint("key", i), &row{"name", int64(i)}, nil)
 	}
 	st := store.NewMemory()
-	object, err := Write(t.Context(), st, "job", "box", tableForm(), []Batch{{0, &a}})
+	object, err := writeBox(t, st, tableForm(), []Batch{{0, &a}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 type committer struct {
 	r       *runner
 	merging *merging
+	groups  *groups
 
 	mu       sync.Mutex
 	writing  sync.WaitGroup
@@ -158,6 +159,7 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 			s.deliver.Add(o)
 		}
 	}
+	c.groups.add(m)
 	c.tell(run, m, w.epoch.Pause())
 	run.Release(w.epoch)
 	c.mu.Lock()
@@ -211,11 +213,7 @@ func (c *committer) manifest(w written) epoch.Manifest {
 	m.Kind, m.Now, m.Runs = epoch.Data, w.epoch.Now, w.epoch.Runs
 	m.Request = max(m.Request, c.r.pulse.asked.Load())
 	for source, parts := range w.epoch.Offsets {
-		s := epoch.SourceState{Partitions: map[string]epoch.Offset{}}
-		for part, at := range parts {
-			s.Partitions[part] = epoch.Offset{Next: at.Next, LeaderEpoch: at.LeaderEpoch, Identity: at.Identity}
-		}
-		m.Sources[source] = s
+		m.Sources[source] = sourceState(parts)
 	}
 	m.Counts = map[string]int64{"records": w.epoch.Records.Load(), "dead_letters": w.epoch.DeadLetters.Load(), "bytes": w.epoch.Bytes.Load()}
 	for _, spec := range c.r.o.Graph.States() {
@@ -230,6 +228,7 @@ func (c *committer) manifest(w written) epoch.Manifest {
 	for _, s := range c.r.sinks {
 		at := m.Sinks[s.spec.Name]
 		at.Outbox, at.Confirmed = w.outboxes[s.spec.Name], s.deliver.Confirmed()
+		at.Parts = partsOf(at.Outbox)
 		m.Sinks[s.spec.Name] = at
 	}
 	return m
@@ -288,7 +287,11 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 		select {
 		case <-delivered:
 			c.r.sampleSinks()
-			return c.note(hard)
+			if err := c.note(hard); err != nil {
+				return err
+			}
+			c.groups.flush(hard)
+			return nil
 		case <-look.C():
 			c.r.o.Board.Alive()
 			c.r.sampleSinks()

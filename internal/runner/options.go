@@ -40,6 +40,9 @@ type Options struct {
 	// Gap names sinks that may go on after an absence, without what they did not
 	// get in it.
 	Gap []string
+	// TransactionPrefix begins the names of the job's transactions; empty: as it
+	// was made.
+	TransactionPrefix string
 	// Replace runs this build although it was replaced by another.
 	Replace bool
 	// Lease is how long an owner may give no sign of life before a start takes
@@ -85,6 +88,9 @@ const (
 	// that doubles from firstPause.
 	storeTries = 6
 	firstPause = 100 * time.Millisecond
+	// groupsWithin is how long it may take to tell a source's system how far the
+	// job has read.
+	groupsWithin = 10 * time.Second
 	// discoverEvery is the time between two looks for new partitions.
 	discoverEvery = time.Second
 )

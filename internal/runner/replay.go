@@ -167,26 +167,36 @@ func (s *scratch) compare(ctx context.Context, e *engine.Epoch, m epoch.Manifest
 		differs("state "+spec.Name, ownSegment(m, spec.Name), segment.SHA256)
 	}
 	for i, spec := range r.o.Graph.Sinks() {
-		object, recorded := epoch.Object{}, ""
+		var objects []epoch.Object
 		if batches := e.Rows(i); len(batches) > 0 {
-			path := s.path()
 			form, err := r.outboxForm(spec)
 			if err != nil {
 				return nil, err
 			}
-			if object, err = outbox.Write(ctx, s.store, r.o.Job, path, form, batches); err != nil {
+			path := func() (string, error) { return s.path(), nil }
+			if objects, err = outbox.Write(ctx, s.store, r.o.Job, form, batches, path); err != nil {
 				return nil, err
 			}
-			if err := s.store.Delete(ctx, r.o.Job+"/"+path); err != nil {
-				return nil, err
+			for _, o := range objects {
+				if err := s.store.Delete(ctx, r.o.Job+"/"+o.Path); err != nil {
+					return nil, err
+				}
 			}
 		}
-		if box := m.Sinks[spec.Name].Outbox; len(box) > 0 {
-			recorded = box[0].SHA256
+		recorded := m.Sinks[spec.Name].Outbox
+		for n := range max(len(objects), len(recorded)) {
+			differs("sink "+spec.Name, hashAt(recorded, n), hashAt(objects, n))
 		}
-		differs("sink "+spec.Name, recorded, object.SHA256)
 	}
 	return differences, nil
+}
+
+// hashAt is the hash of part n of an outbox, if it has so many.
+func hashAt(outbox []epoch.Object, n int) string {
+	if n >= len(outbox) {
+		return ""
+	}
+	return outbox[n].SHA256
 }
 
 func (s *scratch) path() string {

@@ -35,7 +35,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, unlessStopped(ctx, err)
 	}
 	o.Store = timedStore{o.Store, o.Env.Clock, o.Board}
-	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit)}
+	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit), delivered: make(chan struct{}, 1)}
 	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), lost: make(chan error, 1)}
 	result, err := r.run(ctx)
 	r.closeSinks()
@@ -121,6 +121,9 @@ type runner struct {
 
 	goal []engine.PartitionLag // what is to be read before the job stops; nil: nothing in particular
 
+	told      map[string]string // by source in whose sink's transactions its offsets are told: the group
+	delivered chan struct{}     // has room for one: something was, since the groups were told
+
 	started    bool // the deliveries have been
 	stop       context.CancelFunc
 	delivering sync.WaitGroup
@@ -205,7 +208,7 @@ func (e *InputError) ExitCode() int { return 16 }
 // open takes the branch, once it is sure that this build can go on from its
 // head, and opens the sinks.
 func (r *runner) open(ctx context.Context) error {
-	job, err := epoch.OpenJob(ctx, r.o.Env, r.o.Store, r.o.Job)
+	job, err := epoch.OpenJob(ctx, r.o.Env, r.o.Store, r.o.Job, r.o.TransactionPrefix)
 	if err != nil {
 		return err
 	}
@@ -252,11 +255,21 @@ func (r *runner) attempt(ctx context.Context) error {
 	c := newCommitter(ctx, r)
 	defer c.merging.close()
 	o.Admit = c.admit
+	o.JobID, o.TransactionPrefix = r.job.ID(), r.job.TransactionPrefix()
 	run, err := engine.NewRun(r.o.Graph, o)
 	if err != nil {
 		return err
 	}
 	defer run.Close()
+	found, err := run.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.begin(ctx, found); err != nil {
+		return err
+	}
+	c.groups = r.startGroups(ctx, run.Groups())
+	defer c.groups.end()
 	if err := r.restore(ctx, run); err != nil {
 		return err
 	}
@@ -267,21 +280,46 @@ func (r *runner) attempt(ctx context.Context) error {
 		return err
 	}
 	c.begin()
-	if err := run.Start(ctx); err != nil {
-		return err
-	}
+	run.Start(ctx)
 	r.o.Board.SetRole(vitals.Running)
 	return c.loop(ctx, run)
+}
+
+// begin keeps where partitions begin that were found at the start, before their
+// first record is read: a restart must not look for another beginning.
+func (r *runner) begin(ctx context.Context, found map[string]map[string]connector.Offset) error {
+	if len(found) == 0 {
+		return nil
+	}
+	head, _ := r.owner.Head()
+	next := carry(head)
+	next.Kind = epoch.Open
+	for source, parts := range found {
+		s := epoch.SourceState{Partitions: maps.Clone(next.Sources[source].Partitions)}
+		if s.Partitions == nil {
+			s.Partitions = map[string]epoch.Offset{}
+		}
+		maps.Copy(s.Partitions, sourceState(parts).Partitions)
+		next.Sources[source] = s
+	}
+	_, err := r.commit(ctx, next)
+	return err
 }
 
 // offsets are the manifest's, as the engine has them.
 func offsets(sources map[string]epoch.SourceState) map[string]map[string]connector.Offset {
 	out := map[string]map[string]connector.Offset{}
 	for name, s := range sources {
-		out[name] = map[string]connector.Offset{}
-		for part, at := range s.Partitions {
-			out[name][part] = connector.Offset{Next: at.Next, LeaderEpoch: at.LeaderEpoch, Identity: at.Identity}
-		}
+		out[name] = deliver.Offsets(s)
 	}
 	return out
+}
+
+// sourceState are the engine's offsets, as a manifest has them.
+func sourceState(parts map[string]connector.Offset) epoch.SourceState {
+	s := epoch.SourceState{Partitions: map[string]epoch.Offset{}}
+	for part, at := range parts {
+		s.Partitions[part] = epoch.Offset{Next: at.Next, LeaderEpoch: at.LeaderEpoch, Identity: at.Identity}
+	}
+	return s
 }

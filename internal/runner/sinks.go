@@ -15,7 +15,10 @@ import (
 // openSinks opens what the job writes to.
 func (r *runner) openSinks(ctx context.Context) error {
 	for _, spec := range r.o.Graph.Sinks() {
-		opening := connector.Opening{Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, Name: spec.Name}
+		opening := connector.Opening{
+			Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, JobID: r.job.ID(), Name: spec.Name,
+			TransactionPrefix: r.job.TransactionPrefix(),
+		}
 		key := connector.RecordKey{JobID: r.job.ID(), Task: epoch.FirstTask, Sink: spec.Name}
 		target, err := spec.Sink.Open(ctx, opening, key)
 		if err != nil {
@@ -76,6 +79,7 @@ func (r *runner) startDeliveries(ctx context.Context) error {
 			Env: r.o.Env, Log: r.o.Log, Store: r.o.Store, Job: r.o.Job, Task: epoch.FirstTask,
 			Name: s.spec.Name, Sink: s.spec.Sink, Target: s.target,
 			Confirmed: at.Confirmed, Record: at.Record, Newer: r.newer,
+			Groups: r.told, Delivered: r.someDelivered,
 		})
 		for _, o := range owed[s.spec.Name] {
 			s.deliver.Add(o)
@@ -213,7 +217,7 @@ func owedBy(m epoch.Manifest, hash, sink string) (deliver.Owed, bool) {
 	}
 	return deliver.Owed{
 		From: from, To: m.Position, Live: *m.Live, Branch: m.Branch,
-		Epoch: m.Epoch, Manifest: hash, Outbox: s.Outbox,
+		Epoch: m.Epoch, Manifest: hash, Outbox: s.Outbox, Parted: len(s.Parts) > 0, Sources: m.Sources,
 	}, true
 }
 

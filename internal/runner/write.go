@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -71,12 +72,32 @@ func (r *runner) writeOutbox(ctx context.Context, spec *engine.SinkSpec, batches
 	if err != nil {
 		return nil, err
 	}
-	err = r.retry(ctx, "the outbox of sink "+spec.Name, "outbox."+spec.Name, func(path string) error {
-		object, err := outbox.Write(ctx, r.o.Store, r.o.Job, path, form, batches)
-		objects = []epoch.Object{object}
+	name := "outbox." + spec.Name
+	err = r.retry(ctx, "the outbox of sink "+spec.Name, name, func(path string) error {
+		next := func() (string, error) {
+			first := path
+			if path = ""; first != "" {
+				return first, nil
+			}
+			return r.newName(name)
+		}
+		objects, err = outbox.Write(ctx, r.o.Store, r.o.Job, form, batches, next)
 		return err
 	})
 	return objects, err
+}
+
+// partsOf are the ends of a delivery's parts, in rows; nil if it has but one.
+func partsOf(objects []epoch.Object) (ends []int64) {
+	if len(objects) < 2 {
+		return nil
+	}
+	var rows int64
+	for _, o := range objects {
+		rows += o.Rows
+		ends = append(ends, rows)
+	}
+	return ends
 }
 
 // outboxForm is what all outboxes of a sink have in common.
@@ -86,15 +107,23 @@ func (r *runner) outboxForm(spec *engine.SinkSpec) (f outbox.Form, err error) {
 		Sink: spec.Name, Contract: d.Contract, Key: spec.Key, Row: spec.Row,
 		Meta: map[string]string{"sluice.connector": d.Connector, "sluice.target": d.Target},
 	}
+	if parted, ok := spec.Sink.(connector.PartedSink); ok {
+		f.MaxRows, f.MaxBytes = parted.PartLimits()
+	}
 	if spec.Key != nil {
 		f.Compare, err = schema.Comparer(spec.Key)
 	}
 	return f, err
 }
 
-// dataName is a new name for an object of the next epoch.
-func (r *runner) dataName(name string) (string, error) {
-	return r.owner.DataName(r.owner.NextEpoch(), name)
+// newName is a new name for an object of the next epoch, which is a left-over
+// unless a manifest refers to it.
+func (r *runner) newName(name string) (string, error) {
+	path, err := r.owner.DataName(r.owner.NextEpoch(), name)
+	if err == nil {
+		r.left.tried(path)
+	}
+	return path, err
 }
 
 // retry tries to write an object, each time under a new name, since a try whose
@@ -102,11 +131,10 @@ func (r *runner) dataName(name string) (string, error) {
 func (r *runner) retry(ctx context.Context, what, name string, write func(path string) error) error {
 	pause := firstPause
 	for try := 1; ; try++ {
-		path, err := r.dataName(name)
+		path, err := r.newName(name)
 		if err != nil {
 			return err
 		}
-		r.left.tried(path)
 		if err = write(path); err == nil {
 			return nil
 		}

@@ -92,6 +92,7 @@ func examples() []example {
 		{err: &epoch.SealedError{At: at(), By: "upgrade", Next: "side"}, begins: atText, says: []string{"upgrade", "branch side"}},
 		{err: &epoch.SealedError{At: at(), By: "upgrade"}, begins: atText, says: []string{"upgrade"}},
 		{err: &epoch.SupersededError{At: at(), Build: build, Now: epoch.Build{Revision: "5cf1"}}, begins: atText, says: []string{"4be0", "0123456789ab", "5cf1"}},
+		{err: &epoch.PrefixError{Job: "spend", Expected: "spend/", Found: "other/"}, begins: "spend: ", says: []string{`"spend/"`, `"other/"`}},
 		{err: &epoch.DamagedError{At: at(), Object: "spend/job.json", Expected: "a sum", Found: "none"}, begins: atText, says: []string{"spend/job.json", "expected a sum", "found none", "Nothing was changed"}},
 		{err: &epoch.CleanedError{At: at(), Floor: 1900}, begins: atText, says: []string{"1900"}},
 		{err: &epoch.NoJobError{Job: "spend", Store: "/data"}, begins: "spend: ", says: []string{"/data"}},
