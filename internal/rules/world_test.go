@@ -21,6 +21,7 @@ var worldly = map[string]string{
 	"internal/memory/process.go": "looks for the limits of this process",
 	"internal/operate":           "answers over HTTP",
 	"internal/services":          "starts real servers for tests",
+	"internal/cutproxy":          "stands between clients and servers, for tests",
 }
 
 // programs are folders of programs, which are the world's own.

@@ -77,7 +77,7 @@ func hasJars(folder string) bool {
 func fetchJars(folder string) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
-		return &MissingError{"Kafka", "there are no jars in " + folder + ", and mvn, which fetches them once, is not installed"}
+		return &MissingError{"Kafka", "there are no jars in " + folder + ", and mvn, which fetches them once, is not in PATH", "put mvn into PATH, or name a folder that has the jars in SLUICE_KAFKA_JARS"}
 	}
 	above := filepath.Dir(folder)
 	if err := os.MkdirAll(above, 0o755); err != nil {
@@ -106,7 +106,7 @@ func fetchJars(folder string) error {
 	out, err := exec.Command(mvn, "-q", "-B", "-f", pom, "dependency:copy-dependencies",
 		"-DincludeScope=runtime", "-DoutputDirectory="+fresh).CombinedOutput()
 	if err != nil {
-		return &MissingError{"Kafka", fmt.Sprintf("mvn could not fetch the jars into %s (%v): %s", folder, err, complaintIn(string(out)))}
+		return &MissingError{"Kafka", fmt.Sprintf("mvn could not fetch the jars into %s (%v): %s", folder, err, complaintIn(string(out))), "run scripts/kafka jars where the network can be reached"}
 	}
 	if err := os.WriteFile(filepath.Join(fresh, complete), nil, 0o644); err != nil {
 		return err
@@ -120,20 +120,22 @@ func fetchJars(folder string) error {
 	return os.Rename(fresh, folder)
 }
 
+const putJava = "put a newer one into PATH, or name its folder in JAVA_HOME"
+
 // findJava finds a Java that is new enough.
 func findJava() (string, error) {
 	java := filepath.Join(os.Getenv("JAVA_HOME"), "bin", "java")
 	if _, err := os.Stat(java); os.Getenv("JAVA_HOME") == "" || err != nil {
 		if java, err = exec.LookPath("java"); err != nil {
-			return "", &MissingError{"Kafka", fmt.Sprintf("java %d or newer is neither in JAVA_HOME nor in PATH", minJava)}
+			return "", &MissingError{"Kafka", fmt.Sprintf("java %d or newer is neither in JAVA_HOME nor in PATH", minJava), putJava}
 		}
 	}
 	out, err := exec.Command(java, "-version").CombinedOutput()
 	if err != nil {
-		return "", &MissingError{"Kafka", fmt.Sprintf("%s -version: %v", java, err)}
+		return "", &MissingError{"Kafka", fmt.Sprintf("%s -version: %v", java, err), putJava}
 	}
 	if version := javaVersion(string(out)); version < minJava {
-		return "", &MissingError{"Kafka", fmt.Sprintf("%s is Java %d, and %d or newer is needed", java, version, minJava)}
+		return "", &MissingError{"Kafka", fmt.Sprintf("%s is Java %d, and %d or newer is needed", java, version, minJava), putJava}
 	}
 	return java, nil
 }

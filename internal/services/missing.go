@@ -9,12 +9,13 @@ import (
 // MissingError is the error of a server that this machine doesn't have.
 type MissingError struct {
 	Service string // "Kafka" or "PostgreSQL"
-	Reason  string // what was looked for, and how to get it
+	Reason  string // what was looked for and not found
+	Remedy  string // how to get it
 }
 
 // Error says what is missing, and how to get it.
 func (e *MissingError) Error() string {
-	return "no " + e.Service + " on this machine: " + e.Reason
+	return "no " + e.Service + " on this machine: " + e.Reason + "; " + e.Remedy
 }
 
 // required is the environment variable that makes a missing server a failure.

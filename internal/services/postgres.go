@@ -105,7 +105,7 @@ func findPostgres() (binaries string, account *syscall.Credential, err error) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(binaries, "initdb")); binaries == "" || err != nil {
-		return "", nil, &MissingError{"PostgreSQL", "there is no initdb in SLUICE_POSTGRES_BIN, /usr/lib/postgresql/*/bin or PATH; Debian's package is called postgresql"}
+		return "", nil, &MissingError{"PostgreSQL", "there is no initdb in SLUICE_POSTGRES_BIN, /usr/lib/postgresql/*/bin or PATH", "put Debian's package postgresql on it, or name the folder of the server's programs in SLUICE_POSTGRES_BIN"}
 	}
 	if os.Getuid() != 0 {
 		return binaries, nil, nil
@@ -113,7 +113,7 @@ func findPostgres() (binaries string, account *syscall.Credential, err error) {
 	// The server refuses to run as root.
 	found, err := user.Lookup("postgres")
 	if err != nil {
-		return "", nil, &MissingError{"PostgreSQL", "root needs a user called postgres to run the server as"}
+		return "", nil, &MissingError{"PostgreSQL", "root needs a user called postgres to run the server as", "run the tests as another user, or make that one"}
 	}
 	uid, uidErr := strconv.ParseUint(found.Uid, 10, 32)
 	gid, gidErr := strconv.ParseUint(found.Gid, 10, 32)
