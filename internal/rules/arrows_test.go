@@ -61,6 +61,7 @@ var arrows = []arrow{
 	{"internal/forgetful", "env", ""},
 	{"internal/rules/...", "", ""},
 	{"internal/services", "", ""},
+	{"internal/services/run", "internal/services", ""},
 	{"internal/cutproxy", "", ""},
 	{"internal/torture/...", public + " internal/faultenv internal/torture/...", ""},
 

@@ -195,12 +195,16 @@ func (b *Broker) jvm(ctx context.Context, class string, arguments ...string) *ex
 // Tool runs one of Kafka's own tools against the broker, such as
 // [TopicsTool], and returns what it prints. Each is a JVM, and takes 2 to 3 s.
 func (b *Broker) Tool(ctx context.Context, class string, arguments ...string) (string, error) {
-	cmd := b.jvm(ctx, class, append([]string{"--bootstrap-server", b.Addr()}, arguments...)...)
-	out, err := cmd.Output()
+	out, err := b.ToolCommand(ctx, class, arguments...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(out), fmt.Errorf("%s %s: %w: %s", class, strings.Join(arguments, " "), err, complaintIn(string(out)+string(exit.Stderr)))
 	}
 	return string(out), err
+}
+
+// ToolCommand is a run of one of Kafka's own tools, to be started.
+func (b *Broker) ToolCommand(ctx context.Context, class string, arguments ...string) *exec.Cmd {
+	return b.jvm(ctx, class, append([]string{"--bootstrap-server", b.Addr()}, arguments...)...)
 }
 
 // Kafka's own tools.

@@ -151,6 +151,9 @@ func (d *Database) Start() error {
 	if err := d.create(); err != nil {
 		return err
 	}
+	if err := d.forgetDead(); err != nil {
+		return err
+	}
 	log, err := d.folder.newLog()
 	if err != nil {
 		return err
@@ -176,6 +179,17 @@ func (d *Database) Start() error {
 		return fmt.Errorf("start the server: %w", err)
 	}
 	return d.await(run, d.folder.ports[0])
+}
+
+// forgetDead removes the lock of a killed server whose end nobody has taken note
+// of: the next server would believe it alive.
+func (d *Database) forgetDead() error {
+	lock := filepath.Join(dataFolder, "postmaster.pid")
+	pids := d.folder.numbers(lock)
+	if len(pids) == 0 || runs(pids[0]) {
+		return nil
+	}
+	return os.Remove(d.folder.in(lock))
 }
 
 // create makes the data folder, once, and puts the files of the options into it.
@@ -256,10 +270,19 @@ func (d *Database) Run(ctx context.Context, database, sql string) (string, error
 }
 
 func (d *Database) runAt(ctx context.Context, url, sql string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(d.binaries, "psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql, url)
+	cmd := d.psql(ctx, url, "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql)
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("psql: %s: %w", complaintIn(string(exit.Stderr)), err)
 	}
 	return strings.TrimSpace(string(out)), err
+}
+
+// ClientCommand is a run of psql in the database postgres, to be started.
+func (d *Database) ClientCommand(ctx context.Context, arguments ...string) *exec.Cmd {
+	return d.psql(ctx, d.URL(""), arguments...)
+}
+
+func (d *Database) psql(ctx context.Context, url string, arguments ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, filepath.Join(d.binaries, "psql"), append([]string{url}, arguments...)...)
 }

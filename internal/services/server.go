@@ -19,9 +19,8 @@ type server struct {
 	detached bool
 	ready    string // what the log says of a server that can be used
 
-	mu     sync.Mutex
-	run    *process // nil or ended: it doesn't run
-	paused []int    // processes that are stopped
+	mu  sync.Mutex
+	run *process // nil or ended: it doesn't run
 }
 
 // await waits for a server that was just started to be of use.
@@ -89,7 +88,9 @@ func (s *server) halt(signal syscall.Signal) error {
 	if s.run == nil {
 		return nil
 	}
-	s.wake()
+	if s.runsNow() {
+		s.wake() // another process may have paused it
+	}
 	return s.run.end(signal)
 }
 
@@ -119,7 +120,6 @@ func (s *server) Kill() error {
 	}) {
 		err = fmt.Errorf("a process of the server in %s still runs %v after SIGKILL", s.folder.path, maxEnding)
 	}
-	s.paused = nil
 	return err
 }
 
@@ -134,8 +134,7 @@ func (s *server) Pause() error {
 	if err := syscall.Kill(s.run.pid, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	s.paused = append([]int{s.run.pid}, children(s.run.pid)...)
-	for _, pid := range s.paused[1:] {
+	for _, pid := range children(s.run.pid) {
 		syscall.Kill(pid, syscall.SIGSTOP) // one that has ended meanwhile needs none
 	}
 	return nil
@@ -153,10 +152,9 @@ func (s *server) Resume() error {
 }
 
 func (s *server) wake() {
-	for _, pid := range s.paused {
-		syscall.Kill(pid, syscall.SIGCONT)
+	for _, pid := range append(children(s.run.pid), s.run.pid) {
+		syscall.Kill(pid, syscall.SIGCONT) // one that has ended meanwhile needs none
 	}
-	s.paused = nil
 }
 
 // Close kills the server, and removes its folder if that was made for it.

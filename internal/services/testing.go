@@ -62,6 +62,26 @@ func closeServer(tb testing.TB, s interface{ Close() error }) {
 	}
 }
 
+// RequireKafka skips a test where Kafka can't be started, as [Kafka] does.
+func RequireKafka(tb testing.TB) {
+	tb.Helper()
+	_, err := findJava()
+	if err == nil {
+		_, err = KafkaJars()
+	}
+	if err != nil {
+		give(tb, err)
+	}
+}
+
+// RequirePostgres skips a test where PostgreSQL can't be started, as [Postgres] does.
+func RequirePostgres(tb testing.TB) {
+	tb.Helper()
+	if _, _, err := findPostgres(); err != nil {
+		give(tb, err)
+	}
+}
+
 // Unique makes a name that nothing else has, for a topic, a group, a database or
 // a table: small letters, digits and underscores.
 func Unique(base string) string {
