@@ -102,11 +102,15 @@ func (r *Registry) told(text string) string {
 	return text
 }
 
-// secretsOf are the forms in which secrets could be repeated.
-func secretsOf(given ...string) (all []string) {
-	for _, s := range given {
+// secretsOf are the forms in which what says who asks could be repeated, the
+// longest first.
+func secretsOf(user, password, token string) (all []string) {
+	if password != "" {
+		all = append(all, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
+	}
+	for _, s := range []string{password, token} {
 		if s != "" {
-			all = append(all, s, base64.StdEncoding.EncodeToString([]byte(s)))
+			all = append(all, base64.StdEncoding.EncodeToString([]byte(s)), s)
 		}
 	}
 	return all

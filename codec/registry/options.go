@@ -107,7 +107,7 @@ func New(opts ...Option) (*Registry, error) {
 	}
 	return &Registry{
 		client: c, transport: transport, name: strings.Join(s.urls, ","), clock: s.clock, patience: s.patience,
-		secrets: secretsOf(s.password, s.token), unknown: map[uint32]time.Time{},
+		secrets: secretsOf(s.user, s.password, s.token), unknown: map[uint32]time.Time{},
 	}, nil
 }
 
