@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -140,10 +141,14 @@ func (r *Registry) compare(ctx context.Context, subject string, s sr.Schema) err
 // fits asks whether a schema fits one version.
 func (r *Registry) fits(ctx context.Context, subject string, number int, mode sr.CompatibilityLevel, s sr.Schema) error {
 	what := fmt.Sprintf("whether the schema fits version %d of subject %s", number, subject)
-	var result sr.CheckCompatibilityResult
-	err := r.call(ctx, what, func(ctx context.Context) (err error) {
-		result, err = r.client.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, number, s)
-		return err
+	path := fmt.Sprintf("/compatibility/subjects/%s/versions/%d", url.PathEscape(subject), number)
+	var result struct {
+		Is       bool     `json:"is_compatible"`
+		Messages []string `json:"messages"`
+		Reason   string   `json:"reason"` // some registries have this instead
+	}
+	err := r.call(ctx, what, func(ctx context.Context) error {
+		return r.client.Do(sr.WithParams(ctx, sr.Verbose), http.MethodPost, path, s, &result)
 	})
 	switch {
 	case codeOf(err) == noVersion: // deleted meanwhile
@@ -152,6 +157,8 @@ func (r *Registry) fits(ctx context.Context, subject string, number int, mode sr
 		return r.refused(what, err)
 	case result.Is:
 		return nil
+	case result.Reason != "":
+		result.Messages = append(result.Messages, result.Reason)
 	}
 	return r.incompatible(subject, number, mode.String(), result.Messages)
 }
