@@ -133,7 +133,7 @@ func (c *avroCodec[T]) reader(id uint32) (*schema.Reader[T], error) {
 	}
 	writer, err := parseAvro(s)
 	if err != nil {
-		return nil, badSchema(id, err)
+		return nil, badSchema(id, errors.New(shortenTo(shownCause, err.Error()))) // some repeat a whole name
 	}
 	r, err := c.resolve(writer)
 	if err != nil {

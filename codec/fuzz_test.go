@@ -151,6 +151,7 @@ func TestHostileSchemas(t *testing.T) {
 	avros := map[string]string{
 		"deep":          strings.Repeat(nested, 100_000) + `"long"` + strings.Repeat("}", 100_000),
 		"many branches": `["null"` + strings.Repeat(`,"long"`, 100_000) + `]`,
+		"a long type":   fmt.Sprintf("%q", strings.Repeat("n", 1_000_000)),
 		"a long name":   fmt.Sprintf(`{"type":"fixed","size":1,"name":%q}`, strings.Repeat("n", 1_000_000)),
 	}
 	for name, text := range avros {

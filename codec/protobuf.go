@@ -86,7 +86,7 @@ func orNone(name string) string {
 	if name == "" {
 		return "none"
 	}
-	return name
+	return shortenTo(shownPath, printable(name))
 }
 
 type protobufCodec[T, M any, P Message[M]] struct {
