@@ -68,7 +68,7 @@ func (e *IncompatibleError) Error() string {
 	if len(e.Messages) > 0 {
 		s += ": " + strings.Join(e.Messages, "; ")
 	}
-	return s + ". Nothing was registered; change the type, or write to another topic or subject"
+	return s + ". Nothing was registered; bring the type back in line with it, or use another topic or subject"
 }
 
 // Unwrap returns what it comes to.
@@ -91,7 +91,7 @@ func (e *MissingError) Error() string {
 	if e.Newest != 0 {
 		found = fmt.Sprintf("others up to version %d", e.Newest)
 	}
-	return fmt.Sprintf("schema registry %s: subject %s: expected the schema of the records there, found %s; codec.LookUpOnly leaves it to others to register it", e.Registry, e.Subject, found)
+	return fmt.Sprintf("schema registry %s: subject %s: expected the schema of the records there, found %s. Nothing was registered; leave out codec.LookUpOnly to have it done here", e.Registry, e.Subject, found)
 }
 
 // Unwrap returns what it comes to.

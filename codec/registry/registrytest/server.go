@@ -18,6 +18,7 @@ type Server struct {
 	// URL is where it answers.
 	URL string
 
+	server   *httptest.Server
 	mu       sync.Mutex
 	schemas  []schema          // by id, from 1 on
 	subjects map[string][]int  // the ids of a subject's versions, from 1 on
@@ -39,15 +40,23 @@ type reference struct {
 	Version int    `json:"version"`
 }
 
-// Start starts a registry that is empty, and ends with the test. Its mode is
-// BACKWARD.
+// Start starts a registry that ends with the test.
 func Start(t testing.TB) *Server {
-	s := &Server{subjects: map[string][]int{}, modes: map[string]string{"": Backward}}
-	h := httptest.NewServer(s.handler())
-	t.Cleanup(h.Close)
-	s.URL = h.URL
+	s := Open()
+	t.Cleanup(s.Close)
 	return s
 }
+
+// Open starts a registry that is empty, and whose mode is BACKWARD.
+func Open() *Server {
+	s := &Server{subjects: map[string][]int{}, modes: map[string]string{"": Backward}}
+	s.server = httptest.NewServer(s.handler())
+	s.URL = s.server.URL
+	return s
+}
+
+// Close ends the registry.
+func (s *Server) Close() { s.server.Close() }
 
 // Fail has every request asked before it is answered: a status that isn't 0 is
 // the answer. Nil ends it.
