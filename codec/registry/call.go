@@ -23,25 +23,32 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// call asks the registry until it answers, or patience ends. An answer that
+// asking is one thing that is asked of the registry, which may take several
+// requests. Patience is for all of them.
+type asking struct {
+	*Registry
+	waited time.Duration // from a request's first failure to its success, in all
+}
+
+// call makes a request until it is answered, or patience ends. An answer that
 // refuses is an *[sr.ResponseError]; anything else is an *[Error].
-func (r *Registry) call(ctx context.Context, what string, request func(ctx context.Context) error) error {
-	begin, pause := r.clock.Now(), firstPause
+func (a *asking) call(ctx context.Context, what string, request func(ctx context.Context) error) error {
+	begin, pause := a.clock.Now(), firstPause
 	for attempt := 1; ; attempt++ {
 		err := request(ctx)
-		if err == nil {
-			return nil
-		}
+		spent := a.clock.Now().Sub(begin)
 		refused, answered := errors.AsType[*sr.ResponseError](err)
-		if answered && !passing(refused.StatusCode) {
+		if err == nil || answered && !passing(refused.StatusCode) {
+			if attempt > 1 {
+				a.waited += spent
+			}
 			return err
 		}
-		waited := r.clock.Now().Sub(begin)
-		if ctx.Err() != nil || waited+pause > r.patience || untrusted(err) {
-			return r.fault(what, err, attempt, waited)
+		if ctx.Err() != nil || a.waited+spent+pause > a.patience || untrusted(err) {
+			return a.fault(what, err, attempt, spent)
 		}
-		if env.Pause(ctx, r.clock, pause) != nil {
-			return r.fault(what, err, attempt, waited)
+		if env.Pause(ctx, a.clock, pause) != nil {
+			return a.fault(what, err, attempt, spent)
 		}
 		pause = min(2*pause, maxPause)
 	}

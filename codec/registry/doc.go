@@ -9,7 +9,7 @@
 // # What fails how
 //
 // A registry that can't be reached, answers with a 5xx, 429 or 408, or takes too
-// long is asked again after growing pauses, for some 30 seconds ([Patience]). An
+// long is asked again after growing pauses, for some 30 seconds in all ([Patience]). An
 // [*Error] says that it stayed so, or that it refused (401, 403). It matches
 // connector.ErrUnavailable: a job stops, no record becomes a dead letter. An id
 // that the registry says it does not know is the record's own fault, and matches

@@ -21,14 +21,14 @@ const maxVersions = 1000
 // each under a subject of the name by which it is referred to. The error is an
 // *[IncompatibleError], a *[MissingError] or an *[Error].
 func (r *Registry) Enroll(ctx context.Context, subject string, s *codec.Schema, lookUp bool) (uint32, error) {
-	e := enroller{r: r, lookUp: lookUp, done: map[string]sr.SchemaReference{}}
+	e := enroller{r: &asking{Registry: r}, lookUp: lookUp, done: map[string]sr.SchemaReference{}}
 	found, err := e.enroll(ctx, subject, s)
 	return uint32(found.ID), err
 }
 
 // enroller enrols one schema and what it refers to.
 type enroller struct {
-	r      *Registry
+	r      *asking
 	lookUp bool
 	done   map[string]sr.SchemaReference // by name
 }
@@ -87,7 +87,7 @@ func (e *enroller) references(ctx context.Context, s *codec.Schema) (refs []sr.S
 }
 
 // lookUp tells whether a subject has a schema.
-func (r *Registry) lookUp(ctx context.Context, subject string, s sr.Schema) (found sr.SubjectSchema, known bool, err error) {
+func (r *asking) lookUp(ctx context.Context, subject string, s sr.Schema) (found sr.SubjectSchema, known bool, err error) {
 	what := "whether subject " + subject + " has the schema"
 	err = r.call(ctx, what, func(ctx context.Context) (err error) {
 		found, err = r.client.LookupSchema(ctx, subject, s)
@@ -101,7 +101,7 @@ func (r *Registry) lookUp(ctx context.Context, subject string, s sr.Schema) (fou
 }
 
 // versions are the numbers of a subject's versions, in order.
-func (r *Registry) versions(ctx context.Context, subject string) (versions []int, err error) {
+func (r *asking) versions(ctx context.Context, subject string) (versions []int, err error) {
 	what := "the versions of subject " + subject
 	err = r.call(ctx, what, func(ctx context.Context) (err error) {
 		versions, err = r.client.SubjectVersions(ctx, subject)
@@ -116,7 +116,7 @@ func (r *Registry) versions(ctx context.Context, subject string) (versions []int
 
 // compare asks whether a new schema fits the subject's versions by its mode: the
 // newest, or all in a transitive one.
-func (r *Registry) compare(ctx context.Context, subject string, s sr.Schema) error {
+func (r *asking) compare(ctx context.Context, subject string, s sr.Schema) error {
 	versions, err := r.versions(ctx, subject)
 	if err != nil || len(versions) == 0 {
 		return err
@@ -139,7 +139,7 @@ func (r *Registry) compare(ctx context.Context, subject string, s sr.Schema) err
 }
 
 // fits asks whether a schema fits one version.
-func (r *Registry) fits(ctx context.Context, subject string, number int, mode sr.CompatibilityLevel, s sr.Schema) error {
+func (r *asking) fits(ctx context.Context, subject string, number int, mode sr.CompatibilityLevel, s sr.Schema) error {
 	what := fmt.Sprintf("whether the schema fits version %d of subject %s", number, subject)
 	path := fmt.Sprintf("/compatibility/subjects/%s/versions/%d", url.PathEscape(subject), number)
 	var result struct {
@@ -176,7 +176,7 @@ func (r *Registry) incompatible(subject string, number int, mode string, message
 
 // mode is the compatibility mode that counts for a subject: its own, or the
 // registry's.
-func (r *Registry) mode(ctx context.Context, subject string) (mode sr.CompatibilityLevel, err error) {
+func (r *asking) mode(ctx context.Context, subject string) (mode sr.CompatibilityLevel, err error) {
 	ask := func(subject string) error {
 		return r.call(ctx, "the compatibility mode of subject "+subject, func(ctx context.Context) error {
 			result := r.client.Compatibility(sr.WithParams(ctx, sr.DefaultToGlobal), subject)[0]
@@ -192,7 +192,7 @@ func (r *Registry) mode(ctx context.Context, subject string) (mode sr.Compatibil
 }
 
 // register registers a schema under a subject.
-func (r *Registry) register(ctx context.Context, subject string, s sr.Schema) (sr.SubjectSchema, error) {
+func (r *asking) register(ctx context.Context, subject string, s sr.Schema) (sr.SubjectSchema, error) {
 	what := "registering the schema under subject " + subject
 	found := sr.SubjectSchema{Subject: subject, Schema: s}
 	err := r.call(ctx, what, func(ctx context.Context) (err error) {

@@ -58,7 +58,8 @@ func (r *Registry) Schema(ctx context.Context, id uint32) (*codec.Schema, error)
 	}
 	what := fmt.Sprintf("the schema of id %d", id)
 	var s sr.Schema
-	err := r.call(ctx, what, func(ctx context.Context) (err error) {
+	a := &asking{Registry: r}
+	err := a.call(ctx, what, func(ctx context.Context) (err error) {
 		s, err = r.client.SchemaByID(ctx, int(id))
 		return err
 	})
@@ -69,7 +70,7 @@ func (r *Registry) Schema(ctx context.Context, id uint32) (*codec.Schema, error)
 	if err != nil {
 		return nil, r.refused(what, err)
 	}
-	f := fetcher{r: r, schemas: map[version]*codec.Schema{}}
+	f := fetcher{r: a, schemas: map[version]*codec.Schema{}}
 	return f.with(ctx, s)
 }
 
@@ -125,7 +126,7 @@ type version struct {
 
 // fetcher fetches what a schema refers to, each once.
 type fetcher struct {
-	r       *Registry
+	r       *asking
 	schemas map[version]*codec.Schema // nil: on its way
 }
 

@@ -439,6 +439,32 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
+// TestPatienceInAll: what takes several requests waits no longer than what takes
+// one. Each here fails twice, which takes 0.3 seconds.
+func TestPatienceInAll(t *testing.T) {
+	server := registrytest.Start(t)
+	if _, err := open(t, registry.URLs(server.URL)).Enroll(t.Context(), "s", rec(id), false); err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int64
+	server.Fail(func(*http.Request) int {
+		if calls.Add(1)%3 != 0 {
+			return 503
+		}
+		return 0
+	})
+	two := rec(id + `,{"name":"x","type":"string","default":""}`)
+	// Looked up, versions, mode, compared, registered.
+	_, err := open(t, registry.URLs(server.URL), registry.Patience(1400*time.Millisecond)).Enroll(t.Context(), "s", two, false)
+	if fault, ok := errors.AsType[*registry.Error](err); !ok || !strings.Contains(fault.What, "registering") {
+		t.Errorf("%v", err)
+	}
+	calls.Store(0)
+	if _, err := open(t, registry.URLs(server.URL), registry.Patience(1500*time.Millisecond)).Enroll(t.Context(), "s", two, false); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDown: nobody listens, or nobody answers in time.
 func TestDown(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
