@@ -296,6 +296,14 @@ func TestAvroUnavailable(t *testing.T) {
 	if len(reg.fetched) != 4 {
 		t.Errorf("fetched %v", reg.fetched)
 	}
+	for i, want := range []bool{false, false, true} { // an id that is unknown may be known soon
+		if i == 2 {
+			reg.put(2, &codec.Schema{Format: codec.FormatAvro, Text: `"int"`})
+		}
+		if err := decode([]byte("\x00\x00\x00\x00\x02\x02"), &v); (err == nil) != want {
+			t.Errorf("attempt %d: %v", i, err)
+		}
+	}
 	reg.fails = errors.New("down")
 	bad := codec.Avro[string](codec.Registered(reg, codec.ByRecord()))
 	text := "x"

@@ -183,15 +183,17 @@ func TestProtobufSwitches(t *testing.T) {
 	reg := &shelf{}
 	reg.put(1, &codec.Schema{Format: codec.FormatProtobuf, Text: typeProto})
 	reg.put(2, &codec.Schema{Format: codec.FormatProtobuf, Text: `syntax = "proto3"; package google.protobuf; message Field {}`})
+	reg.put(3, &codec.Schema{Format: codec.FormatProtobuf, Text: `syntax = "proto3"; package google.protobuf; message Field {} message Type {}`})
 	decode := columns(codec.Registered(reg)).NewDecoder()
+	same := "\x00\x00\x00\x00\x03\x02\x02" // the same place, another message
 	good, other, wrong := "\x00\x00\x00\x00\x01\x02\x02"+columnBytes, "\x00\x00\x00\x00\x02\x00"+columnBytes, "\x00\x00\x00\x00\x01\x00"+columnBytes
-	for i, src := range []string{good, other, wrong, good, wrong, other, "\x00\x00\x00\x00\x02\x02\x00" + columnBytes} {
+	for i, src := range []string{good, other, wrong, good, same, wrong, other, "\x00\x00\x00\x00\x02\x02\x00" + columnBytes} {
 		var v column
-		if err := decode([]byte(src), &v); (err != nil) != (src == wrong) {
+		if err := decode([]byte(src), &v); (err != nil) != (src == wrong || src == same) {
 			t.Errorf("record %d: %v", i, err)
 		}
 	}
-	if len(reg.fetched) != 2 {
+	if len(reg.fetched) != 3 {
 		t.Errorf("fetched %v", reg.fetched)
 	}
 }

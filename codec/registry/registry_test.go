@@ -144,6 +144,15 @@ var verdicts = []verdict{
 	{"a symbol added", rec(`{"name":"x","type":{"type":"enum","name":"e","symbols":["A"]}}`), rec(`{"name":"x","type":{"type":"enum","name":"e","symbols":["A","B"]}}`), true, false, false},
 	{"a symbol removed", rec(`{"name":"x","type":{"type":"enum","name":"e","symbols":["A","B"]}}`), rec(`{"name":"x","type":{"type":"enum","name":"e","symbols":["A"]}}`), false, true, false},
 	{"deep in arrays and maps", rec(`{"name":"x","type":{"type":"array","items":{"type":"map","values":"int"}}}`), rec(`{"name":"x","type":{"type":"array","items":{"type":"map","values":"double"}}}`), true, false, false},
+	{"the record renamed with an alias", rec(id), avroSchema(`{"type":"record","name":"q","aliases":["r"],"fields":[` + id + `]}`), true, false, false},
+	{"the record renamed without", rec(id), avroSchema(`{"type":"record","name":"q","fields":[` + id + `]}`), false, false, false},
+	{"the record moved to another namespace", rec(id), avroSchema(`{"type":"record","name":"elsewhere.r","fields":[` + id + `]}`), true, true, false},
+	{"a symbol added, and a default for others", rec(`{"name":"x","type":{"type":"enum","name":"e","symbols":["A"],"default":"A"}}`), rec(`{"name":"x","type":{"type":"enum","name":"e","symbols":["A","B"],"default":"A"}}`), true, true, false},
+	{"a branch added", rec(`{"name":"x","type":["int","string"]}`), rec(`{"name":"x","type":["int","string","boolean"]}`), true, false, false},
+	{"a branch promoted", rec(`{"name":"x","type":["int","string"]}`), rec(`{"name":"x","type":["string","double"]}`), true, false, false},
+	{"a fixed of another size", rec(`{"name":"x","type":{"type":"fixed","name":"f","size":2}}`), rec(`{"name":"x","type":{"type":"fixed","name":"f","size":3}}`), false, false, false},
+	{"text and bytes", rec(`{"name":"x","type":"string"}`), rec(`{"name":"x","type":"bytes"}`), true, true, false},
+	{"a record that holds itself", rec(`{"name":"next","type":["null","r"]}`), rec(`{"name":"next","type":["null","r"]},{"name":"x","type":"long"}`), false, true, false},
 
 	{"Protobuf: a field added and one removed", protoSchema("syntax = \"proto3\";\nmessage A { int64 id = 1; string old = 2; }"), protoSchema("syntax = \"proto3\";\nmessage A { int64 id = 1; string x = 3; }"), true, true, true},
 	{"Protobuf: a number's type changed", protoSchema("syntax = \"proto3\";\nmessage A { int64 id = 1; }"), protoSchema("syntax = \"proto3\";\nmessage A { string id = 1; }"), false, false, false},
@@ -436,6 +445,35 @@ func TestComesBack(t *testing.T) {
 	}
 	if s, err := r.Schema(t.Context(), 1); err != nil || s.Text != rec(id).Text {
 		t.Fatal(s, err)
+	}
+}
+
+// TestOtherRegistries: some don't tell what counts for a subject without a mode of
+// its own; and between a comparison and a registration another may come.
+func TestOtherRegistries(t *testing.T) {
+	server := registrytest.Start(t)
+	r := open(t, registry.URLs(server.URL))
+	if _, err := r.Enroll(t.Context(), "s", rec(id), false); err != nil {
+		t.Fatal(err)
+	}
+	server.Fail(func(q *http.Request) int {
+		if q.URL.Path == "/config/s" {
+			return 40408
+		}
+		return 0
+	})
+	_, err := r.Enroll(t.Context(), "s", rec(`{"name":"id","type":"string"}`), false)
+	checkVerdict(t, err, false, "s", "BACKWARD", 1)
+	server.Fail(func(q *http.Request) int {
+		if q.Method == "POST" && q.URL.Path == "/subjects/s/versions" {
+			return 409
+		}
+		return 0
+	})
+	_, err = r.Enroll(t.Context(), "s", rec(""), false)
+	clash, ok := errors.AsType[*registry.IncompatibleError](err)
+	if !ok || clash.Version != 0 || clash.Mode != "BACKWARD" || !strings.Contains(err.Error(), "with what is there in mode BACKWARD, found one that isn't: as the test wants it") {
+		t.Errorf("%v", err)
 	}
 }
 

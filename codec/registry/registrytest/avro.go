@@ -190,7 +190,9 @@ func (r *avroReading) read(path string, reader, writer *avroType) {
 		return
 	case reader.kind == "union":
 		for _, branch := range reader.branches {
-			if len(avroCanRead(branch, writer)) == 0 {
+			// What is being compared further out counts as readable here too.
+			trial := &avroReading{open: r.open}
+			if trial.read(path, branch, writer); len(trial.messages) == 0 {
 				return
 			}
 		}

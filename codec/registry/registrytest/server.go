@@ -58,8 +58,8 @@ func Open() *Server {
 // Close ends the registry.
 func (s *Server) Close() { s.server.Close() }
 
-// Fail has every request asked before it is answered: a status that isn't 0 is
-// the answer. Nil ends it.
+// Fail has every request asked before it is answered: what isn't 0 is the status
+// of the answer, or a registry's own code of an error, such as 40403. Nil ends it.
 func (s *Server) Fail(f func(q *http.Request) (status int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,11 +84,8 @@ func (s *Server) handler() http.Handler {
 			if err != nil {
 				body = map[string]any{"error_code": status, "message": err.Error()}
 			}
-			for status > 999 {
-				status /= 10 // 40401 is a 404
-			}
 			w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
-			w.WriteHeader(status)
+			w.WriteHeader(httpStatus(status))
 			_ = json.NewEncoder(w).Encode(body)
 		})
 	}
@@ -111,13 +108,21 @@ func (s *Server) handler() http.Handler {
 		s.mu.Unlock()
 		if fail != nil {
 			if status := fail(q); status != 0 {
-				w.WriteHeader(status)
+				w.WriteHeader(httpStatus(status))
 				fmt.Fprintf(w, `{"error_code":%d,"message":"as the test wants it"}`, status)
 				return
 			}
 		}
 		mux.ServeHTTP(w, q)
 	})
+}
+
+// httpStatus is the status that goes with a registry's own code: 404 with 40401.
+func httpStatus(code int) int {
+	if code > 999 {
+		return code / 100
+	}
+	return code
 }
 
 // errorf returns an answer that refuses.
