@@ -15,7 +15,7 @@ type arrow struct {
 }
 
 // public are the packages for users.
-const public = ". codec connector env file schema sluicetest store"
+const public = ". codec codec/registry codec/registry/registrytest connector env file schema sluicetest store"
 
 // arrows has a row for every package of the tree.
 var arrows = []arrow{
@@ -35,7 +35,9 @@ var arrows = []arrow{
 
 	// Connectors know the contract alone; each is the only importer of its
 	// client library.
-	{"codec", "connector schema env", ""},
+	{"codec", "connector schema", "google.golang.org/protobuf"},
+	{"codec/registry", "codec connector env", "github.com/twmb/franz-go/pkg/sr"},
+	{"codec/registry/registrytest", "codec", "github.com/bufbuild/protocompile google.golang.org/protobuf"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
 
 	// The inside, from the epoch log up.

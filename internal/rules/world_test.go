@@ -9,6 +9,7 @@ import (
 // they may.
 var worldly = map[string]string{
 	"env":                        "is the way to the world",
+	"codec/registry":             "speaks HTTP with a schema registry",
 	"main.go":                    "ends the process with the command line's exit code",
 	"options.go":                 "names the type of the listener that it is given",
 	"store/folder.go":            "tells the system's errors apart",

@@ -141,7 +141,7 @@ type sink struct {
 // that may help.
 func (r *runner) sidestep(failed *engine.RecordError) bool {
 	id := engine.RecordID{Source: failed.Source, Partition: failed.Partition, Offset: failed.Offset}
-	if !r.o.DeadLetters || r.skip[id] != nil {
+	if !r.o.DeadLetters || r.skip[id] != nil || errors.Is(failed, connector.ErrUnavailable) {
 		return false
 	}
 	r.skip[id] = failed
