@@ -230,7 +230,7 @@ func inLibrary(function string) bool {
 	if !ok {
 		return false
 	}
-	return strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/file.") || strings.HasPrefix(rest, "/sluicetest.")
+	return strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/file.") || strings.HasPrefix(rest, "/postgres.") || strings.HasPrefix(rest, "/sluicetest.")
 }
 
 // shortFile keeps a file's name and its folder's.

@@ -15,7 +15,7 @@ type arrow struct {
 }
 
 // public are the packages for users.
-const public = ". codec connector env file schema sluicetest store"
+const public = ". codec connector env file postgres schema sluicetest store"
 
 // arrows has a row for every package of the tree.
 var arrows = []arrow{
@@ -37,6 +37,7 @@ var arrows = []arrow{
 	// client library.
 	{"codec", "connector schema env", ""},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
+	{"postgres", "connector schema", "github.com/jackc/pgx/v5"},
 
 	// The inside, from the epoch log up.
 	{"internal/epoch", "env store", ""},

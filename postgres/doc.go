@@ -1,0 +1,2 @@
+// Package postgres writes to PostgreSQL.
+package postgres
