@@ -6,34 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"sync"
 
 	"github.com/sluicestream/sluice/connector"
 )
 
-// copyRows is a delivery's rows in COPY's binary form, as a reader.
+// copyRows is a delivery's rows in COPY's binary form, as a reader. They are
+// made by a goroutine of their own while those before are sent.
 type copyRows struct {
 	mode mode
-	plan *deliveryPlan
-	// puts and deletes count the rows, once they have been read.
-	puts, deletes int64
 	// none tells, after peek, that there are no rows.
 	none bool
 
-	mu   sync.Mutex // the driver may read for a moment after it has given up
-	next func() ([]byte, error, bool)
-	end  func()
-	rest []byte
-	err  error
-	over bool
+	first chan bool          // whether there is a row
+	plans chan *deliveryPlan // the plan for them
+	from  *io.PipeReader
+	to    *io.PipeWriter
+	maker sync.WaitGroup
 
-	buf      []byte
-	lastKey  []byte
-	lastFrom int // where the last row begins in buf
-	lastGone bool
-	held     bool // there is a last row
-	number   int
+	// What follows belongs to the goroutine until it has ended.
+
+	plan *deliveryPlan
+	// puts and deletes count the rows.
+	puts, deletes int64
+	err           error
+	buf           []byte
+	lastKey       []byte
+	lastFrom      int // where the last row begins in buf
+	lastGone      bool
+	held          bool // there is a last row
+	number        int
 }
 
 // chunk is how many bytes are sent at a time.
@@ -45,88 +47,87 @@ const (
 	tail = "\xff\xff"
 )
 
-func newCopyRows(m mode, d *connector.Delivery) *copyRows {
-	r := &copyRows{mode: m}
-	r.next, r.end = iter.Pull2(r.chunks(d))
+// startRows begins to read a delivery's rows. stop has to be called.
+func startRows(m mode, d *connector.Delivery) *copyRows {
+	r := &copyRows{mode: m, first: make(chan bool, 1), plans: make(chan *deliveryPlan, 1)}
+	r.from, r.to = io.Pipe()
+	r.maker.Go(func() {
+		r.err = r.make(d)
+		close(r.first)
+		if r.err != nil {
+			_ = r.to.CloseWithError(errRowsEnd) // the server is told this, and nothing else
+			return
+		}
+		_ = r.to.Close()
+	})
 	return r
 }
 
+var (
+	errRowsEnd = errors.New("the rows end here")
+	errStopped = errors.New("the server takes no more rows")
+)
+
 // peek looks whether there are rows, before anything is done for them.
 func (r *copyRows) peek() error {
-	_, err, ok := r.next() // the first chunk is empty
-	r.none = !ok
-	return err
+	if r.none = !<-r.first; r.none {
+		return r.stop()
+	}
+	return nil
 }
 
-// stop ends the reading.
-func (r *copyRows) stop() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.over = true
-	r.end()
-}
+// begin lets the rows be made by a plan.
+func (r *copyRows) begin(p *deliveryPlan) { r.plans <- p }
 
-// fault is the error of the rows themselves.
-func (r *copyRows) fault() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// Read implements [io.Reader].
+func (r *copyRows) Read(p []byte) (int, error) { return r.from.Read(p) }
+
+// stop ends the reading, and returns the error of the rows themselves. It may be
+// called again.
+func (r *copyRows) stop() error {
+	_ = r.from.CloseWithError(errStopped)
+	select {
+	case r.plans <- nil: // unless there is one
+	default:
+	}
+	r.maker.Wait()
+	if errors.Is(r.err, errStopped) {
+		return nil
+	}
 	return r.err
 }
 
-// Read implements [io.Reader].
-func (r *copyRows) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.rest) == 0 {
-		if r.over {
-			return 0, io.ErrClosedPipe
-		}
-		part, err, ok := r.next()
+// make writes the rows to the pipe. The last row is held back till the next is
+// known: of equal keys, which stand side by side, the last counts.
+func (r *copyRows) make(d *connector.Delivery) error {
+	r.buf = append(make([]byte, 0, chunk+chunk/4), head...)
+	for row, err := range d.Rows {
 		if err != nil {
-			r.err = err
-			return 0, errors.New("the rows end here")
+			return err
 		}
-		if !ok {
-			return 0, io.EOF
+		if r.number == 0 {
+			r.first <- true
+			if r.plan = <-r.plans; r.plan == nil {
+				return errStopped
+			}
 		}
-		r.rest = part
+		again := r.mode == upsertMode && r.held && bytes.Equal(r.lastKey, row.Key)
+		if len(r.buf) >= chunk && !again {
+			if _, err := r.to.Write(r.buf); err != nil {
+				return err
+			}
+			r.buf = r.buf[:0]
+		}
+		if err := r.add(&row, again); err != nil {
+			return fmt.Errorf("row %d: %w", r.number, err)
+		}
+		r.number++
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
-// chunks yields an empty chunk when it has the first row, and then the rows. The
-// last row is held back till the next is known: of equal keys, which stand side
-// by side, the last counts.
-func (r *copyRows) chunks(d *connector.Delivery) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		r.buf = append(make([]byte, 0, chunk+chunk/4), head...)
-		for row, err := range d.Rows {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if r.number == 0 && !yield(nil, nil) {
-				return
-			}
-			again := r.mode == upsertMode && r.held && bytes.Equal(r.lastKey, row.Key)
-			if len(r.buf) >= chunk && !again {
-				if !yield(r.buf, nil) {
-					return
-				}
-				r.buf = r.buf[:0]
-			}
-			if err := r.add(&row, again); err != nil {
-				yield(nil, fmt.Errorf("row %d: %w", r.number, err))
-				return
-			}
-			r.number++
-		}
-		if r.number > 0 {
-			yield(append(r.buf, tail...), nil)
-		}
+	if r.number == 0 {
+		return nil
 	}
+	_, err := r.to.Write(append(r.buf, tail...))
+	return err
 }
 
 // add appends a row, in the place of the last if it is the same key's again.

@@ -18,7 +18,7 @@ const (
 
 // write writes a delivery's rows.
 func (t *target) write(ctx context.Context, c *session, d *connector.Delivery) error {
-	rows := newCopyRows(t.mode, d)
+	rows := startRows(t.mode, d)
 	defer rows.stop()
 	if err := rows.peek(); err != nil || rows.none {
 		return err
@@ -27,7 +27,6 @@ func (t *target) write(ctx context.Context, c *session, d *connector.Delivery) e
 	if err != nil {
 		return err
 	}
-	rows.plan = p
 	into := t.quoted()
 	if !p.direct {
 		into = quote("pg_temp", passing)
@@ -35,7 +34,8 @@ func (t *target) write(ctx context.Context, c *session, d *connector.Delivery) e
 			return err
 		}
 	}
-	if err := t.copy(ctx, c, rows, into); err != nil {
+	rows.begin(p)
+	if err := t.copy(ctx, c, p, rows, into); err != nil {
 		return err
 	}
 	if p.direct {
@@ -63,15 +63,15 @@ func (t *target) createPassing(p *deliveryPlan) string {
 }
 
 // copy sends the rows.
-func (t *target) copy(ctx context.Context, c *session, rows *copyRows, into string) error {
-	columns := quoteAll("", names(rows.plan.columns))
+func (t *target) copy(ctx context.Context, c *session, p *deliveryPlan, rows *copyRows, into string) error {
+	columns := quoteAll("", names(p.columns))
 	if t.mode == upsertMode {
 		columns = quote(gone) + ", " + columns
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.bound)
 	defer cancel()
 	tag, err := c.conn.PgConn().CopyFrom(ctx, rows, "copy "+into+" ("+columns+") from stdin with (format binary)")
-	if fault := rows.fault(); fault != nil {
+	if fault := rows.stop(); fault != nil {
 		return fault // the server only says that it was told to stop
 	}
 	if sent := rows.puts + rows.deletes; err == nil && tag.RowsAffected() != sent {
