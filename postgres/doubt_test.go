@@ -58,7 +58,7 @@ func (c *cutConn) Write(p []byte) (int, error) {
 // Connections are cut before, in and after a commit, and elsewhere: whatever the
 // outcome, trying again makes it one delivery.
 func TestCutConnections(t *testing.T) {
-	for _, text := range []string{"begin isolation", "for update", "create temporary", "copy ", "PGCOPY", "insert into", "update ", "\x00commit\x00"} {
+	for _, text := range []string{"begin isolation", "for update", "create temporary", "copy ", "PGCOPY", "insert into", "update ", "commit\x00"} {
 		for _, where := range []string{"before", "in", "after"} {
 			t.Run(where+" "+text, func(t *testing.T) {
 				p, cut := newPlace(t), &cutter{text: text, where: where}

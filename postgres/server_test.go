@@ -175,8 +175,17 @@ func (s *server) ready(deadline time.Time) error {
 	}
 }
 
-// kill ends the server without notice.
+// kill ends the server and all its processes without notice. It is stopped
+// first, so that it starts no more meanwhile.
 func (s *server) kill() {
+	pid := s.process.Process.Pid
+	_ = s.process.Process.Signal(syscall.SIGSTOP)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for field := range strings.FieldsSeq(string(children)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			_ = syscall.Kill(child, syscall.SIGKILL)
+		}
+	}
 	_ = s.process.Process.Kill()
 	<-s.ended
 }
