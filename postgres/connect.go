@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -212,6 +212,14 @@ func (c *session) script(ctx context.Context, sql string) error {
 	return err
 }
 
+// copy sends what a COPY takes, and returns how many rows that were.
+func (c *session) copy(ctx context.Context, rows io.Reader, sql string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.bound)
+	defer cancel()
+	tag, err := c.conn.PgConn().CopyFrom(ctx, rows, sql)
+	return tag.RowsAffected(), err
+}
+
 // query calls scan for each row of the answer.
 func (c *session) query(ctx context.Context, scan func(row pgx.Rows) error, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.bound)
@@ -259,6 +267,3 @@ func code(err error) string {
 	}
 	return ""
 }
-
-// number writes a count for the server.
-func number(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -68,14 +68,12 @@ func (t *target) copy(ctx context.Context, c *session, p *deliveryPlan, rows *co
 	if t.mode == upsertMode {
 		columns = quote(gone) + ", " + columns
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.bound)
-	defer cancel()
-	tag, err := c.conn.PgConn().CopyFrom(ctx, rows, "copy "+into+" ("+columns+") from stdin with (format binary)")
+	copied, err := c.copy(ctx, rows, "copy "+into+" ("+columns+") from stdin with (format binary)")
 	if fault := rows.stop(); fault != nil {
 		return fault // the server only says that it was told to stop
 	}
-	if sent := rows.puts + rows.deletes; err == nil && tag.RowsAffected() != sent {
-		return fmt.Errorf("%d rows were sent, and %d copied", sent, tag.RowsAffected())
+	if sent := rows.puts + rows.deletes; err == nil && copied != sent {
+		return fmt.Errorf("%d rows were sent, and %d copied", sent, copied)
 	}
 	return err
 }

@@ -98,13 +98,14 @@ func (k *checker) check(row []byte) (err error) {
 	if len(k.plan) == 0 {
 		return nil
 	}
-	k.scratch, err = k.plan.run(k.scratch[:0], row, false)
-	var bad *cellError
-	switch {
-	case errors.As(err, &bad):
-		return &ValueError{Table: k.table, Column: bad.column, Reason: bad.cause.Error()}
-	case err == nil && k.most > 0 && len(k.scratch) > k.most:
+	if k.scratch, err = k.plan.run(k.scratch[:0], row, false); err != nil {
+		if bad, ok := errors.AsType[*cellError](err); ok {
+			return &ValueError{Table: k.table, Column: bad.column, Reason: bad.cause.Error()}
+		}
+		return err
+	}
+	if k.most > 0 && len(k.scratch) > k.most {
 		return &ValueError{Table: k.table, Column: k.plan[0].column, Reason: fmt.Sprintf("a key of %d bytes is longer than the %d that an index takes", len(k.scratch), k.most)}
 	}
-	return err
+	return nil
 }

@@ -299,3 +299,12 @@ func opening() connector.Opening {
 func ownKey() connector.RecordKey {
 	return connector.RecordKey{JobID: "5fe2", Task: "0.0", Sink: "out"}
 }
+
+// ServerForExample is the address of the tests' server, for the examples, which
+// see only what the package exports; empty if there is none.
+func ServerForExample() string {
+	if shared == nil {
+		return ""
+	}
+	return shared.url()
+}
