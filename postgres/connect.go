@@ -142,18 +142,18 @@ func (d *database) connectError(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		e.Reason, e.Cause = connectReason(refused, d.config.Database, user), refused
 	case errors.As(err, &lookup):
-		e.Reason, e.Cause = "the host isn't known: "+oneLine(lookup.Error()), lookup
+		e.Reason, e.Cause = "the host isn't known: "+oneLine(lookup.Error())+"; mend its name in the address", lookup
 	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
-		e.Reason, e.Cause = fmt.Sprintf("no answer within %v; is the address right, and does a firewall let it through?", d.config.ConnectTimeout), context.DeadlineExceeded
+		e.Reason, e.Cause = fmt.Sprintf("no answer within %v; look whether the address is right, and whether a firewall lets it through", d.config.ConnectTimeout), context.DeadlineExceeded
 	case errors.As(err, &network):
-		e.Reason, e.Cause = "no server answers there: "+oneLine(network.Error()), network
+		e.Reason, e.Cause = "no server answers there: "+oneLine(network.Error())+"; start it, or mend the address", network
 	default:
 		// The driver's own error holds the configuration, so it isn't wrapped.
 		var whole *pgconn.ConnectError
 		if errors.As(err, &whole) {
 			err = whole.Unwrap()
 		}
-		e.Reason = oneLine(err.Error())
+		e.Reason = oneLine(err.Error()) + "; mend the address, or the server's settings"
 	}
 	return e
 }
@@ -161,19 +161,19 @@ func (d *database) connectError(ctx context.Context, err error) error {
 func connectReason(refused *pgconn.PgError, database, user string) string {
 	switch refused.Code {
 	case "28P01":
-		return "the password is wrong, or there is none (PGPASSWORD and ~/.pgpass are looked at too)"
+		return "the password is wrong, or there is none; put the right one into the address, PGPASSWORD or ~/.pgpass"
 	case "28000":
-		return "the server lets this user in neither from here nor in this way: " + oneLine(refused.Message)
+		return "the server doesn't let this user in from here in this way: " + oneLine(refused.Message) + "; allow it in pg_hba.conf, or name another user"
 	case "3D000":
-		return fmt.Sprintf("there is no such database; create it with: create database %s", quote(database))
+		return fmt.Sprintf("there is no such database; run: create database %s", quote(database))
 	case "42501":
-		return fmt.Sprintf("the user may not connect; allow it with: grant connect on database %s to %s", quote(database), quote(user))
+		return fmt.Sprintf("the user may not connect; run: grant connect on database %s to %s", quote(database), quote(user))
 	case "53300":
-		return "the server has no connection left: " + oneLine(refused.Message)
+		return "the server has no connection left: " + oneLine(refused.Message) + "; allow more with max_connections"
 	case "57P03":
-		return "the server is starting up or shutting down"
+		return "the server is starting up or shutting down; start again a little later"
 	}
-	return oneLine(refused.Message) + " (" + refused.Code + ")"
+	return oneLine(refused.Message) + " (" + refused.Code + "); look into the server's log"
 }
 
 // explained adds what the server says beside its message.

@@ -145,7 +145,7 @@ func TestPrivileges(t *testing.T) {
 		{"select 1", []string{"schema " + p.schema + ": user clerk may not create table sluice_delivery", "grant create on schema"}},
 		{"grant create on schema " + p.schema + " to clerk", []string{"the privilege usage on schema", "the privilege delete", "column k: expected the privilege insert, found none", "column k: expected the privilege select", "column n: expected the privilege update"}},
 		{"grant usage on schema " + p.schema + " to clerk; grant insert, delete on @.t to clerk", []string{"column n: expected the privilege update"}},
-		{"grant update (n, name, note, at, price, tags, mood, doc), select (k) on @.t to clerk; revoke temporary on database postgres from public", []string{"user clerk may not make temporary tables", "grant temporary"}},
+		{"grant update (n, name, note, at, price, tags, mood, doc), select (k) on @.t to clerk; revoke temporary on database postgres from public", []string{"user clerk may not make temporary tables", "run: grant temporary"}},
 	} {
 		p.exec(step.grant)
 		_, err := as().Open(t.Context(), opening(), ownKey())

@@ -122,7 +122,7 @@ func (t *target) otherKey(key *schema.Schema) error {
 func (t *target) addKeyCell(p *deliveryPlan, name string, s *schema.Schema) error {
 	f := p.table.column(name)
 	if f == nil {
-		return t.difference(name, "a column for the key", "none", "")
+		return t.difference(name, "a column for the key", "none", "put it back, and its values")
 	}
 	e, err := t.encoderFor(f, s)
 	if err != nil {
@@ -159,7 +159,7 @@ func (t *target) planRow(p *deliveryPlan, row *schema.Schema) (missing []column,
 			continue
 		}
 		if found.generated != "" {
-			return nil, t.difference(f.Name, "a column that rows can set", "a generated column", "")
+			return nil, t.difference(f.Name, "a column that rows can set", "a generated column", "run: alter table "+t.quoted()+" alter column "+quote(f.Name)+" drop expression")
 		}
 		e, err := t.encoderFor(found, f.Type)
 		if err != nil {
