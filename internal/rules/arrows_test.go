@@ -15,7 +15,7 @@ type arrow struct {
 }
 
 // public are the packages for users.
-const public = ". codec codec/registry codec/registry/registrytest connector env file schema sluicetest store"
+const public = ". codec codec/registry codec/registry/registrytest connector env file kafka kafka/embedded postgres schema sluicetest store"
 
 // arrows has a row for every package of the tree.
 var arrows = []arrow{
@@ -39,6 +39,7 @@ var arrows = []arrow{
 	{"codec/registry", "codec connector env", "github.com/twmb/franz-go/pkg/sr"},
 	{"codec/registry/registrytest", "codec", "github.com/bufbuild/protocompile google.golang.org/protobuf"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
+	{"postgres", "connector schema", "github.com/jackc/pgx/v5"},
 
 	// The inside, from the epoch log up.
 	{"internal/epoch", "env store", ""},

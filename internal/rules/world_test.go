@@ -17,6 +17,7 @@ var worldly = map[string]string{
 	"store/filesystem_linux.go":  "asks the system for a file system's name",
 	"store/upload.go":            "tells the system's errors apart",
 	"store/storetest":            "starts processes that race each other",
+	"postgres/connect.go":        "connects to the server, and reads its address from the environment",
 	"internal/cli":               "is the edge between a person and the library: terminal, signals, exit codes",
 	"internal/epoch/process.go":  "asks the operating system who this process is",
 	"internal/memory/process.go": "looks for the limits of this process",

@@ -24,6 +24,7 @@ import (
 	"github.com/sluicestream/sluice/internal/operate"
 	"github.com/sluicestream/sluice/internal/runner"
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/postgres"
 	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
@@ -58,6 +59,8 @@ var inside = map[string]string{
 	"codec.unresolvable":          "the cause in a connector.DecodeError",
 	"codec/registry.ended":        "the cause in a registry.Error",
 	"file.cellError":              "the cause in a connector.DecodeError",
+	"postgres.cellError":          "the column of a misfit, or of damage, told with the row's number by a delivery",
+	"postgres.misfit":             "the Reason of a postgres.ValueError, or the cause of a cellError",
 	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
 	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
 }
@@ -82,6 +85,9 @@ func examples() []example {
 		{err: &registry.MissingError{Registry: "http://schemas:8081", Subject: "orders-value", Newest: 3}, begins: "schema registry http://schemas:8081: subject orders-value: ", says: []string{"expected", "found", "version 3", "codec.LookUpOnly"}},
 		{err: &file.ChangedError{File: "in/a.jsonl", Expected: "512 bytes", Found: "7"}, begins: "file in/a.jsonl ", says: []string{"expected 512 bytes", "found 7"}},
 		{err: &file.LineError{File: "in/a.jsonl", Offset: 59, Max: 1024, OpenQuote: true}, begins: "file in/a.jsonl: ", says: []string{"byte 59", "1024 bytes", "quote"}},
+		{err: &postgres.ColumnError{Table: "public.spend", Column: "cents", Expected: "bigint", Found: "integer", Repair: "run: alter table spend"}, begins: "table public.spend, column cents: ", says: []string{"expected bigint, found integer", "alter table spend"}},
+		{err: &postgres.ValueError{Table: "public.spend", Column: "name", Reason: "a text can't hold NUL"}, begins: "table public.spend, column name: ", says: []string{"can't hold NUL"}, part: inputError},
+		{err: &postgres.ConnectError{Host: "db7:5432", Database: "shop", User: "ann", Reason: "the password is wrong; put the right one into PGPASSWORD"}, begins: "PostgreSQL at db7:5432, ", says: []string{"database shop", "user ann", "the password is wrong"}},
 		{err: &schema.UnsupportedError{Name: "spend", Faults: []schema.Fault{{Path: "A", Reason: "an interface"}, {Path: "B", Reason: "a channel"}}}, begins: "spend.A: ", says: []string{"an interface; spend.B: a channel"}, part: fault},
 		{err: &schema.ResolveError{Name: "spend", Differences: []schema.Difference{{Path: "Cents"}}}, says: []string{"spend.Cents"}, part: fault},
 		{err: &schema.ValueError{Path: "spend.Cents", Reason: "expected a number, found a string"}, begins: "spend.Cents: ", says: []string{"expected", "found"}, part: damaged},
