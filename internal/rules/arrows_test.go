@@ -38,6 +38,8 @@ var arrows = []arrow{
 	{"codec", "connector schema env", ""},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
 
+	{"kafka/embedded", "", "github.com/twmb/franz-go"},
+
 	// The inside, from the epoch log up.
 	{"internal/epoch", "env store", ""},
 	{"internal/clean", "store internal/epoch", ""},

@@ -20,6 +20,7 @@ var worldly = map[string]string{
 	"internal/epoch/process.go":  "asks the operating system who this process is",
 	"internal/memory/process.go": "looks for the limits of this process",
 	"internal/operate":           "answers over HTTP",
+	"kafka/embedded":             "listens, and has a folder that is locked",
 	"internal/services":          "starts real servers for tests",
 	"internal/cutproxy":          "stands between clients and servers, for tests",
 }
