@@ -56,6 +56,7 @@ var arrows = []arrow{
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
+	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 
 	// What only tests use.
 	{"internal/faultstore", "store", ""},
@@ -68,7 +69,7 @@ var arrows = []arrow{
 	{"internal/torture/...", public + " internal/faultenv internal/torture/...", ""},
 
 	// Programs. Examples show what users can do, so they do only that.
-	{"cmd/sluice", "internal/cli", ""},
+	{"cmd/sluice", "internal/cli internal/dev", ""},
 	{"examples/...", public + " examples/...", "charm.land/lipgloss/v2"},
 	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress"},
 }

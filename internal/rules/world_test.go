@@ -17,6 +17,7 @@ var worldly = map[string]string{
 	"store/upload.go":            "tells the system's errors apart",
 	"store/storetest":            "starts processes that race each other",
 	"internal/cli":               "is the edge between a person and the library: terminal, signals, exit codes",
+	"internal/dev":               "is a command: signals, a file that is named, output",
 	"internal/epoch/process.go":  "asks the operating system who this process is",
 	"internal/memory/process.go": "looks for the limits of this process",
 	"internal/operate":           "answers over HTTP",

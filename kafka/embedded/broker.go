@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -84,7 +85,10 @@ func start(o Options) (*Broker, error) {
 	}
 	if b.cluster, err = kfake.NewCluster(options...); err != nil {
 		b.folder.leave()
-		return nil, fmt.Errorf("%s%w; if the address is in use, give another", b.place(), err)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("address %s: %w; give another, or port 0 for a free one", o.Addr, err)
+		}
+		return nil, fmt.Errorf("%s%w; name another folder, or remove this one if what it holds is not needed", b.place(), err)
 	}
 	b.addrs = b.cluster.ListenAddrs()
 	for _, t := range o.Topics {

@@ -152,6 +152,10 @@ func TestFillAndRead(t *testing.T) {
 	if err != broken || n != b.Records("other") {
 		t.Errorf("filled %d, %v; there are %d", n, err, b.Records("other"))
 	}
+	topics, err := b.Topics(bounded(t))
+	if err != nil || len(topics) != 2 || topics[0].Name != "orders" || topics[0].Partitions != 3 || topics[1].Name != "other" {
+		t.Errorf("the topics are %v, %v", topics, err)
+	}
 	if _, err := b.Fill(bounded(t), "none", records("1")); !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		t.Errorf("a topic that isn't there: %v", err)
 	}
@@ -308,7 +312,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"holds orders.csv, which is no broker's":                {Folder: foreign},
 		"can't be made":                                         {Folder: filepath.Join(file, "x")},
 		"another broker runs in it; stop that one, or name":     {Folder: takenFolder},
-		"address already in use; if the address is in use":      {Addr: taken.Addr()},
+		"address already in use; give another, or port 0":       {Addr: taken.Addr()},
 	} {
 		b, err := embedded.Start(o)
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -51,9 +52,40 @@ func (b *Broker) Fill(ctx context.Context, topic string, records iter.Seq2[Recor
 	return acknowledged.Load(), context.Cause(ctx)
 }
 
+// Topics lists all topics, also those that clients have made, by name.
+func (b *Broker) Topics(ctx context.Context) ([]Topic, error) {
+	client, err := kgo.NewClient(b.clientOptions("")...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	found, err := kadm.NewClient(client).ListTopics(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the topics: %w", err)
+	}
+	var topics []Topic
+	for _, t := range found.Sorted() {
+		topic := Topic{Name: t.Topic, Partitions: len(t.Partitions), Settings: map[string]string{}}
+		info := b.cluster.TopicInfo(t.Topic)
+		if info == nil {
+			continue // deleted meanwhile
+		}
+		for name, value := range info.Configs {
+			if value != nil {
+				topic.Settings[name] = *value
+			}
+		}
+		topics = append(topics, topic)
+	}
+	return topics, nil
+}
+
 // clientOptions are how this process talks to its own broker.
 func (b *Broker) clientOptions(topic string) []kgo.Opt {
-	options := []kgo.Opt{kgo.SeedBrokers(b.addrs...), kgo.DefaultProduceTopic(topic)}
+	options := []kgo.Opt{kgo.SeedBrokers(b.addrs...)}
+	if topic != "" {
+		options = append(options, kgo.DefaultProduceTopic(topic))
+	}
 	if b.options.TLS != nil {
 		// It is this process that answers: there is nobody to be mistaken for it.
 		own := &tls.Dialer{NetDialer: new(net.Dialer), Config: &tls.Config{InsecureSkipVerify: true}}
