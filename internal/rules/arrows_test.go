@@ -41,6 +41,8 @@ var arrows = []arrow{
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
 	{"postgres", "connector schema", "github.com/jackc/pgx/v5"},
 
+	{"kafka/embedded", "", "github.com/twmb/franz-go"},
+
 	// The inside, from the epoch log up.
 	{"internal/epoch", "env store", ""},
 	{"internal/clean", "store internal/epoch", ""},
@@ -57,6 +59,7 @@ var arrows = []arrow{
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
+	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 
 	// What only tests use.
 	{"internal/faultstore", "store", ""},
@@ -69,7 +72,7 @@ var arrows = []arrow{
 	{"internal/torture/...", public + " internal/faultenv internal/torture/...", ""},
 
 	// Programs. Examples show what users can do, so they do only that.
-	{"cmd/sluice", "internal/cli", ""},
+	{"cmd/sluice", "internal/cli internal/dev", ""},
 	{"examples/...", public + " examples/...", "charm.land/lipgloss/v2"},
 	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress"},
 }

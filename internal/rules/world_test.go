@@ -19,9 +19,11 @@ var worldly = map[string]string{
 	"store/storetest":            "starts processes that race each other",
 	"postgres/connect.go":        "connects to the server, and reads its address from the environment",
 	"internal/cli":               "is the edge between a person and the library: terminal, signals, exit codes",
+	"internal/dev":               "is a command: signals, a file that is named, output",
 	"internal/epoch/process.go":  "asks the operating system who this process is",
 	"internal/memory/process.go": "looks for the limits of this process",
 	"internal/operate":           "answers over HTTP",
+	"kafka/embedded":             "listens, and has a folder that is locked",
 	"internal/services":          "starts real servers for tests",
 	"internal/cutproxy":          "stands between clients and servers, for tests",
 }
