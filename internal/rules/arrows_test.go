@@ -36,6 +36,7 @@ var arrows = []arrow{
 	// Connectors know the contract alone; each is the only importer of its
 	// client library.
 	{"codec", "connector schema env", ""},
+	{"kafka/...", "codec connector env schema kafka/...", "github.com/twmb/franz-go"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
 
 	// The inside, from the epoch log up.
