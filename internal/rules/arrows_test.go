@@ -38,6 +38,8 @@ var arrows = []arrow{
 	{"codec", "connector schema", "google.golang.org/protobuf"},
 	{"codec/registry", "codec connector env", "github.com/twmb/franz-go/pkg/sr"},
 	{"codec/registry/registrytest", "codec", "github.com/bufbuild/protocompile google.golang.org/protobuf"},
+	{"codec", "connector schema env", ""},
+	{"kafka/...", "codec connector env schema kafka/...", "github.com/twmb/franz-go"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
 	{"postgres", "connector schema", "github.com/jackc/pgx/v5"},
 

@@ -8,6 +8,7 @@ import (
 // worldly are the files and folders that reach the world by themselves, and why
 // they may.
 var worldly = map[string]string{
+	"kafka/environment.go":       "reads the settings that stand in the environment, before anything runs",
 	"env":                        "is the way to the world",
 	"codec/registry":             "speaks HTTP with a schema registry",
 	"main.go":                    "ends the process with the command line's exit code",
