@@ -30,5 +30,3 @@ func (o on) toSource(s *sourceSettings) { s.cluster = o.cluster }
 func (o on) toSink(s *sinkSettings)     { s.cluster = o.cluster }
 
 type sourceSettings struct{ cluster *Cluster }
-
-type sinkSettings struct{ cluster *Cluster }
