@@ -20,7 +20,11 @@ import (
 // Without [AppendSink.Key], or a sibling of it, records have no key, and are
 // spread over the topic's partitions.
 func Append[T any](topic string, value codec.Codec[T], opts ...SinkOption) AppendSink[T] {
-	return AppendSink[T]{topicSink: newTopicSink(topic, "append", opts), value: value}
+	s := AppendSink[T]{topicSink: newTopicSink(topic, "append", opts), value: value}
+	if value != nil {
+		s.values = made{value.Name(), value.Parameters(), value}
+	}
+	return s
 }
 
 // AppendSink is a [connector.StreamSink] of a topic. Its methods return a changed
@@ -36,7 +40,7 @@ type AppendSink[T any] struct {
 
 // Key gives each record a key: bytes, or nil for none.
 func (s AppendSink[T]) Key(key func(T) []byte) AppendSink[T] {
-	s.keyed("function", nil, nil)
+	s.keys = made{name: "function"}
 	s.key = func() func(dst []byte, v *T) ([]byte, error) {
 		return func(dst []byte, v *T) ([]byte, error) {
 			k := key(*v)
@@ -51,7 +55,7 @@ func (s AppendSink[T]) Key(key func(T) []byte) AppendSink[T] {
 
 // KeyAs gives each record a key, as a codec makes it.
 func (s AppendSink[T]) KeyAs[K any](key func(T) K, c codec.Codec[K]) AppendSink[T] {
-	s.keyed(c.Name(), c.Parameters(), c)
+	s.keys = made{c.Name(), c.Parameters(), c}
 	s.key = func() func(dst []byte, v *T) ([]byte, error) {
 		encode := c.NewEncoder()
 		return func(dst []byte, v *T) ([]byte, error) {
@@ -138,7 +142,10 @@ func (s AppendSink[T]) newWire() func(dst []byte, v *T) ([]byte, error) {
 func Upsert[K comparable, S, R any](topic string, row func(K, S) R, key codec.Codec[K], value codec.Codec[R], opts ...SinkOption) UpsertSink[K, S, R] {
 	s := UpsertSink[K, S, R]{topicSink: newTopicSink(topic, "upsert", opts), row: row, key: key, value: value}
 	if key != nil {
-		s.keyed(key.Name(), key.Parameters(), key)
+		s.keys = made{key.Name(), key.Parameters(), key}
+	}
+	if value != nil {
+		s.values = made{value.Name(), value.Parameters(), value}
 	}
 	return s
 }
@@ -234,22 +241,22 @@ func (s UpsertSink[K, S, R]) newWire() func(dst []byte, k K, v *S) ([]byte, erro
 // goroutine.
 type wireWriter struct {
 	topicSink
-	keys []byte
+	last []byte // the key's memory
 }
 
 func newWireWriter(s topicSink) *wireWriter { return &wireWriter{topicSink: s} }
 
 // key makes a key, which holds until the next; nil if there is none.
 func (w *wireWriter) key(encode func(dst []byte) ([]byte, error)) ([]byte, error) {
-	if w.keys == nil {
-		w.keys = make([]byte, 0, 64)
+	if w.last == nil {
+		w.last = make([]byte, 0, 64)
 	}
-	key, err := encode(w.keys[:0])
+	key, err := encode(w.last[:0])
 	if err != nil {
 		return nil, fmt.Errorf("the key of a record for topic %s: %w", w.topic, err)
 	}
 	if key != nil {
-		w.keys = key
+		w.last = key
 	}
 	return key, nil
 }
@@ -262,7 +269,7 @@ func (w *wireWriter) partition(choose func(partitions int) int) (int32, error) {
 	}
 	p := choose(int(n))
 	if p < 0 || p >= int(n) {
-		return 0, fmt.Errorf("PartitionBy chose partition %d of topic %s, which has %d, numbered from 0", p, w.topic, n)
+		return 0, fmt.Errorf("function PartitionBy chose partition %d of topic %s, which has %d, numbered from 0", p, w.topic, n)
 	}
 	return int32(p), nil
 }

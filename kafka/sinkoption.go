@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -45,23 +46,26 @@ func newSinkSettings(opts []SinkOption) sinkSettings {
 
 // check says what is wrong with the settings.
 func (s *sinkSettings) check() error {
-	var faults []error
+	var faults []string
 	if s.transaction < minTransaction {
-		faults = append(faults, fmt.Errorf("TransactionTimeout is %v, expected at least %v", s.transaction, minTransaction))
+		faults = append(faults, fmt.Sprintf("the option TransactionTimeout is %v, expected at least %v", s.transaction, minTransaction))
 	}
 	if s.rows < 0 || s.bytes < 0 {
-		faults = append(faults, fmt.Errorf("MaxDelivery is %d rows and %d bytes, expected none below 0", s.rows, s.bytes))
+		faults = append(faults, fmt.Sprintf("the option MaxDelivery is %d rows and %d bytes, expected none below 0", s.rows, s.bytes))
 	}
 	if s.record < 0 {
-		faults = append(faults, fmt.Errorf("MaxRecordBytes is %d, expected at least 1", s.record))
+		faults = append(faults, fmt.Sprintf("the option MaxRecordBytes is %d, expected at least 1", s.record))
 	}
 	if c := s.create; c != nil && (c.partitions < 1 || c.replication < 0) {
-		faults = append(faults, fmt.Errorf("CreateTopic has %d partitions and %d replicas, expected at least 1 partition, and 0 or more replicas", c.partitions, c.replication))
+		faults = append(faults, fmt.Sprintf("the option CreateTopic has %d partitions and %d replicas, expected at least 1 partition, and 0 or more replicas", c.partitions, c.replication))
 	}
 	if _, known := compressions[s.compression]; !known {
-		faults = append(faults, fmt.Errorf("no compression is called %q", string(s.compression)))
+		faults = append(faults, fmt.Sprintf("no compression is called %q", string(s.compression)))
 	}
-	return errors.Join(faults...)
+	if len(faults) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(faults, "; "))
 }
 
 // CreateTopic has the sink's topic made if it isn't there, with so many partitions

@@ -61,6 +61,9 @@ var arrows = []arrow{
 	{"internal/faultenv", "env internal/epoch", ""},
 	{"internal/forgetful", "env", ""},
 	{"internal/rules/...", "", ""},
+	{"internal/services", "", ""},
+	{"internal/services/run", "internal/services", ""},
+	{"internal/cutproxy", "", ""},
 	{"internal/torture/...", public + " internal/faultenv internal/torture/...", ""},
 
 	// Programs. Examples show what users can do, so they do only that.

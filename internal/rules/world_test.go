@@ -21,6 +21,8 @@ var worldly = map[string]string{
 	"internal/epoch/process.go":  "asks the operating system who this process is",
 	"internal/memory/process.go": "looks for the limits of this process",
 	"internal/operate":           "answers over HTTP",
+	"internal/services":          "starts real servers for tests",
+	"internal/cutproxy":          "stands between clients and servers, for tests",
 }
 
 // programs are folders of programs, which are the world's own.

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/operate"
 	"github.com/sluicestream/sluice/internal/runner"
+	"github.com/sluicestream/sluice/internal/services"
 	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
@@ -103,6 +104,7 @@ func examples() []example {
 		{err: &deliver.DisagreeError{At: at(), Sink: "out", Position: 7, Reason: "it remembers 9"}, begins: atText, says: []string{"sink out", "position 7", "it remembers 9", "Nothing was written"}},
 		{err: &memory.TooLargeError{At: at(), Needs: []memory.Need{{State: "spend", Rows: 9, Bytes: 3 << 30, AtLeast: 2 << 30}}, Least: 2<<30 + 16<<20, Limit: limit}, begins: atText, says: []string{"spend 2.0 GiB to 3.0 GiB in 9 rows", "1.0 GiB (cgroup memory.max)", "Nothing was changed"}},
 		{err: &memory.TooLargeError{At: at(), Loading: "spend", Loaded: 5, Rows: 9, InUse: 1 << 30, Limit: limit}, begins: atText, says: []string{"5 of the 9 rows of state spend", "1.0 GiB"}},
+		{err: &services.MissingError{Service: "Kafka", Reason: "there is no java in PATH", Remedy: "put java into PATH"}, begins: "no Kafka on this machine: ", says: []string{"there is no java"}},
 		{err: &operate.ListenError{Job: "spend", Address: ":70", Cause: fs.ErrPermission}, begins: "spend: ", says: []string{":70", "permission"}},
 	}
 }
