@@ -123,7 +123,7 @@ func (p *producer) transact(ctx context.Context, fill func(tx *transaction) erro
 	if err := p.same(ctx); err != nil {
 		return err
 	}
-	tx := &transaction{producer: p, now: p.clock.Now()}
+	tx := &transaction{producer: p, now: p.clock.Now(), wrote: map[string]int32{}}
 	tx.done = tx.note
 	if err := fill(tx); err != nil {
 		return tx.first(err)
@@ -132,6 +132,9 @@ func (p *producer) transact(ctx context.Context, fill func(tx *transaction) erro
 		return tx.first(err)
 	}
 	if err := tx.first(nil); err != nil {
+		return err
+	}
+	if err := tx.loaded(ctx); err != nil {
 		return err
 	}
 	if err := p.same(ctx); err != nil {
@@ -170,24 +173,50 @@ type transaction struct {
 	done func(*kgo.Record, error)
 
 	mu     sync.Mutex
-	failed error // the first record's that was not written
+	failed error            // the first record's that was not written
+	last   string           // the topic of the last record that was written
+	wrote  map[string]int32 // of each topic a partition that was written to
 
 	records []kgo.Record // memory for those that come next
 	bytes   []byte
 	headers []connector.Header
 }
 
-// note notes how a record has fared.
+// note notes how a record has fared. The client library calls it for one record
+// at a time.
 func (tx *transaction) note(r *kgo.Record, err error) {
-	if err == nil {
-		return
-	}
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	if tx.failed == nil {
+	switch {
+	case err == nil && r.Topic != tx.last:
+		tx.last, tx.wrote[r.Topic] = r.Topic, r.Partition
+	case err != nil && tx.failed == nil:
 		tx.failed = fmt.Errorf("writing to topic %s, partition %d: %w", r.Topic, r.Partition, err)
 	}
 }
+
+// loaded waits until the client library has settled what it knows of the topics
+// that were written to. It can have written the first records of a topic, and be
+// about to note that the topic is there: to end the transaction just then would
+// leave the topic out, or even undo it all and call that a success.
+func (tx *transaction) loaded(ctx context.Context) error {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	for topic, partition := range tx.wrote {
+		for {
+			leader, _, err := tx.client.PartitionLeader(topic, partition)
+			if err == nil && leader >= 0 {
+				break
+			}
+			if pause := env.Pause(ctx, tx.clock, loadedPause); pause != nil {
+				return fmt.Errorf("the client doesn't settle what it knows of topic %s: %w", topic, pause)
+			}
+		}
+	}
+	return nil
+}
+
+const loadedPause = time.Millisecond
 
 // first is the first error there was: a record's, or err.
 func (tx *transaction) first(err error) error {

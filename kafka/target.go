@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,19 +83,68 @@ func (t *target) Record(ctx context.Context) (*connector.SinkRecord, error) {
 
 // Make implements [connector.Target].
 func (t *target) Make(ctx context.Context, first connector.SinkRecord) (connector.SinkRecord, error) {
+	for try := 1; ; try++ {
+		err := t.makeOnce(ctx, first)
+		if err == nil {
+			return *t.known, nil
+		}
+		t.drop()
+		if !fenced(err) || try == makeTries {
+			return connector.SinkRecord{}, t.explain(err)
+		}
+		// Another is about it, and must not be fenced in turn while it is.
+		found, err := t.madeByOther(ctx)
+		if err != nil || found != nil {
+			return *cmp.Or(found, &connector.SinkRecord{}), err
+		}
+	}
+}
+
+// makeTries is how often making a record is tried if others who make it come in
+// between, madeWithin how long they are waited for, madePause how often it is
+// looked whether they have made it.
+const (
+	makeTries  = 5
+	madeWithin = 2 * time.Second
+	madePause  = 50 * time.Millisecond
+)
+
+// fenced tells whether an error says that another producer has started since.
+func fenced(err error) bool {
+	for _, says := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState} {
+		if errors.Is(err, says) {
+			return true
+		}
+	}
+	return false
+}
+
+// makeOnce makes the record if there is none; what stands there is known then.
+func (t *target) makeOnce(ctx context.Context, first connector.SinkRecord) error {
 	t.drop()
 	all, err := t.start(ctx)
-	if err == nil && t.known == nil {
-		err = all.refuseStrangers(t.progress.name, t.key, first)
+	if err != nil || t.known != nil {
+		return err
 	}
-	if err == nil && t.known == nil {
-		err = t.apply(ctx, &connector.Delivery{Record: first})
+	if err := all.refuseStrangers(t.progress.name, t.key, first); err != nil {
+		return err
 	}
-	if err != nil {
-		t.drop()
-		return connector.SinkRecord{}, t.explain(err)
+	return t.apply(ctx, &connector.Delivery{Record: first})
+}
+
+// madeByOther waits for a while until another has made the record.
+func (t *target) madeByOther(ctx context.Context) (*connector.SinkRecord, error) {
+	within, cancel := env.Within(ctx, t.env.Clock, madeWithin)
+	defer cancel()
+	for {
+		found, err := t.Record(ctx)
+		if err != nil || found != nil {
+			return found, err
+		}
+		if env.Pause(within, t.env.Clock, madePause) != nil {
+			return nil, ctx.Err()
+		}
 	}
-	return *t.known, nil
 }
 
 // Deliver implements [connector.Target].
@@ -202,7 +252,7 @@ func (t *target) explain(err error) error {
 		hint = "; this client needs the permission READ on the group"
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		hint = fmt.Sprintf("; this client needs the permission WRITE on topic %s, and READ and WRITE on topic %s", t.sink.topic, t.progress.name)
-	case errors.Is(err, kerr.ProducerFenced), errors.Is(err, kerr.InvalidProducerEpoch):
+	case fenced(err):
 		hint = "; another process has started to deliver by it, or the transaction's time-out has passed"
 	case errors.Is(err, kerr.InvalidTransactionTimeout):
 		hint = fmt.Sprintf("; kafka.TransactionTimeout is %v, which is more than the brokers' transaction.max.timeout.ms", t.sink.settings.transaction)
