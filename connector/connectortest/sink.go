@@ -155,12 +155,11 @@ func newTableSink(t *testing.T, f TableFixture) *sink {
 	s := &sink{Sink: f.Sink, Faults: f.Faults, opening: f.Opening, row: rows.Schema, key: key.Schema()}
 	s.encode = func(t *testing.T, c Change) connector.Row {
 		r := connector.Row{Op: connector.Delete, Key: key.Append(nil, c.Key)}
-		if c.Row == nil {
-			return r
+		if c.Row != nil {
+			r.Op = connector.Put
+			appendRow := rows.NewAppend()
+			r.Row = encoded(t, func(dst []byte, row *Row) ([]byte, error) { return appendRow(dst, c.Key, row) }, c.Row)
 		}
-		r.Op = connector.Put
-		appendRow := rows.NewAppend()
-		r.Row = encoded(t, func(dst []byte, row *Row) ([]byte, error) { return appendRow(dst, c.Key, row) }, c.Row)
 		if rows.NewWire != nil {
 			wire := rows.NewWire()
 			r.Wire = encoded(t, func(dst []byte, row *Row) ([]byte, error) { return wire(dst, c.Key, row) }, c.Row)

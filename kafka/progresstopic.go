@@ -1,0 +1,281 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// progressTopic is where a job's sinks keep their records in a cluster.
+type progressTopic struct {
+	client *kgo.Client
+	clock  env.Clock
+	name   string
+}
+
+// progressSegment is how long records of one sink may pile up before the topic
+// can be compacted; reading them is what a start waits for.
+const progressSegment = 10 * time.Minute
+
+// open makes the topic unless it is there, and checks it.
+func (p *progressTopic) open(ctx context.Context, log *slog.Logger) error {
+	state, err := describeTopic(ctx, p.client, p.name)
+	if err != nil {
+		return err
+	}
+	if state.partitions == 0 {
+		t := &newTopic{partitions: 1, configs: map[string]string{
+			"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(progressSegment.Milliseconds(), 10),
+		}}
+		if state.brokers >= 3 {
+			t.replication, t.configs["min.insync.replicas"] = 3, "2"
+		}
+		if state, err = createTopic(ctx, p.client, p.clock, p.name, t); err != nil {
+			return fmt.Errorf("the job's progress: %w; it needs one partition, cleanup.policy=compact and segment.ms=%d, if somebody else is to make it", err, progressSegment.Milliseconds())
+		}
+		log.Info("the topic of the job's progress wasn't there and was made", "topic", p.name)
+	}
+	if err := state.need(kmsg.ACLOperationRead, kmsg.ACLOperationWrite); err != nil {
+		return fmt.Errorf("the job's progress: %w", err)
+	}
+	return p.check(ctx, state)
+}
+
+// check compares the topic's settings with what is needed.
+func (p *progressTopic) check(ctx context.Context, state *topicSettings) error {
+	var faults []string
+	if state.partitions != 1 {
+		faults = append(faults, fmt.Sprintf("partitions is %d, expected 1", state.partitions))
+	}
+	configs, err := topicConfigs(ctx, p.client, p.name)
+	if err != nil {
+		return err
+	}
+	if policy, ok := configs["cleanup.policy"]; ok && policy != "compact" {
+		faults = append(faults, fmt.Sprintf("cleanup.policy is %s, expected compact", policy))
+	}
+	if text, ok := configs["segment.ms"]; ok {
+		if ms, err := strconv.ParseInt(text, 10, 64); err != nil || ms > progressSegment.Milliseconds() {
+			faults = append(faults, fmt.Sprintf("segment.ms is %s, expected at most %d", text, progressSegment.Milliseconds()))
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("topic %s can't hold the job's progress: %s", p.name, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// errProgressGone says that the topic isn't there any more.
+var errProgressGone = errors.New("the topic of the job's progress is gone")
+
+// The bounds of one reading of the topic: how often what fails for a moment is
+// tried again, and how long a broker waits for more.
+const (
+	readTries  = 8
+	readPause  = 50 * time.Millisecond
+	fetchWait  = 250 * time.Millisecond
+	fetchBytes = 8 << 20
+)
+
+// read reads all records that are committed up to the topic's end as it is now. It
+// waits for transactions that are open there, for as long as within.
+func (p *progressTopic) read(ctx context.Context, within time.Duration) (found progress, err error) {
+	ctx, cancel := env.Within(ctx, p.clock, within)
+	defer cancel()
+	for try := range readTries {
+		var held int64
+		found, held, err = p.readOnce(ctx)
+		switch {
+		case err == nil:
+			return found, nil
+		case context.Cause(ctx) == env.ErrTooLong:
+			return nil, fmt.Errorf("topic %s: the job's progress wasn't read within %v: %w", p.name, within, p.holder(context.WithoutCancel(ctx), held, err))
+		case ctx.Err() != nil || !kerr.IsRetriable(err) && !errors.Is(err, errProgressGone):
+			return nil, fmt.Errorf("topic %s: reading the job's progress: %w", p.name, err)
+		}
+		if try < readTries-1 && env.Pause(ctx, p.clock, readPause<<try) != nil {
+			return nil, err
+		}
+	}
+	if errors.Is(err, errProgressGone) {
+		return nil, fmt.Errorf("%w: topic %s: %w", connector.ErrRecord, p.name, err)
+	}
+	return nil, fmt.Errorf("topic %s: reading the job's progress: %w", p.name, err)
+}
+
+// place is where the topic's partition is to be read.
+type progressPlace struct {
+	leader      *kgo.Broker
+	leaderEpoch int32
+	id          [16]byte
+}
+
+func (p *progressTopic) locate(ctx context.Context) (progressPlace, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = kmsg.StringPtr(p.name)
+	req.Topics = []kmsg.MetadataRequestTopic{t}
+	resp, err := req.RequestWith(ctx, p.client)
+	if err != nil {
+		return progressPlace{}, err
+	}
+	if len(resp.Topics) != 1 {
+		return progressPlace{}, fmt.Errorf("asked for one topic, and was told of %d", len(resp.Topics))
+	}
+	found := resp.Topics[0]
+	err = kerr.ErrorForCode(found.ErrorCode)
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
+		return progressPlace{}, errProgressGone
+	case err != nil:
+		return progressPlace{}, err
+	case len(found.Partitions) != 1:
+		return progressPlace{}, fmt.Errorf("it has %d partitions, expected 1", len(found.Partitions))
+	}
+	part := found.Partitions[0]
+	if err := kerr.ErrorForCode(part.ErrorCode); err != nil {
+		return progressPlace{}, err
+	}
+	return progressPlace{p.client.Broker(int(part.Leader)), part.LeaderEpoch, found.TopicID}, nil
+}
+
+// offset asks the leader for the topic's beginning (-2) or its end (-1), which is
+// behind all that was written, open transactions included.
+func (p *progressTopic) offset(ctx context.Context, at progressPlace, which int64) (int64, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID = -1
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic = p.name
+	part := kmsg.NewListOffsetsRequestTopicPartition()
+	part.CurrentLeaderEpoch, part.Timestamp = at.leaderEpoch, which
+	t.Partitions = append(t.Partitions, part)
+	req.Topics = append(req.Topics, t)
+	answer, err := at.leader.Request(ctx, req)
+	if err != nil {
+		return 0, err
+	}
+	resp, ok := answer.(*kmsg.ListOffsetsResponse)
+	if !ok || len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return 0, errors.New("asked for the offset of one partition, and was told of another number")
+	}
+	got := resp.Topics[0].Partitions[0]
+	return got.Offset, kerr.ErrorForCode(got.ErrorCode)
+}
+
+// readOnce is one try of read. If a transaction holds it up, held is where.
+func (p *progressTopic) readOnce(ctx context.Context) (found progress, held int64, err error) {
+	held = -1
+	at, err := p.locate(ctx)
+	if err != nil {
+		return nil, held, err
+	}
+	end, err := p.offset(ctx, at, -1)
+	if err != nil {
+		return nil, held, err
+	}
+	next, err := p.offset(ctx, at, -2)
+	if err != nil {
+		return nil, held, err
+	}
+	found = progress{}
+	for next < end {
+		part, err := p.fetch(ctx, at, next)
+		if err != nil {
+			return nil, held, err
+		}
+		// The last records may have been compacted away: then there is nothing up
+		// to an end that is stable.
+		if len(part.RecordBatches) == 0 && part.LastStableOffset >= end {
+			break
+		}
+		held = part.LastStableOffset
+		records, after := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+			Offset: next, IsolationLevel: kgo.ReadCommitted(), Topic: p.name,
+		}, part, kgo.DefaultDecompressor(), nil)
+		if records.Err != nil {
+			return nil, held, records.Err
+		}
+		for _, r := range records.Records {
+			if r.Value == nil {
+				delete(found, string(r.Key))
+				continue
+			}
+			found[string(r.Key)] = progressEntry{r.Offset, r.Value}
+		}
+		next = after
+	}
+	return found, held, nil
+}
+
+// fetch reads what is committed from an offset on.
+func (p *progressTopic) fetch(ctx context.Context, at progressPlace, from int64) (*kmsg.FetchResponseTopicPartition, error) {
+	req := kmsg.NewPtrFetchRequest()
+	req.ReplicaID = -1
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(fetchWait.Milliseconds()), 1, fetchBytes
+	req.IsolationLevel = 1
+	req.SessionEpoch = -1
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.TopicID = p.name, at.id
+	part := kmsg.NewFetchRequestTopicPartition()
+	part.CurrentLeaderEpoch, part.FetchOffset, part.PartitionMaxBytes = at.leaderEpoch, from, fetchBytes
+	t.Partitions = append(t.Partitions, part)
+	req.Topics = append(req.Topics, t)
+	answer, err := at.leader.Request(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	resp, ok := answer.(*kmsg.FetchResponse)
+	if !ok {
+		return nil, errors.New("asked for records, and got something else")
+	}
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return nil, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return nil, errors.New("asked for the records of one partition, and got those of another number")
+	}
+	got := &resp.Topics[0].Partitions[0]
+	return got, kerr.ErrorForCode(got.ErrorCode)
+}
+
+// holder adds to an error who holds up the reading, if that can be found.
+func (p *progressTopic) holder(ctx context.Context, held int64, err error) error {
+	if held < 0 {
+		return err
+	}
+	ctx, cancel := env.Within(ctx, p.clock, 5*time.Second)
+	defer cancel()
+	admin := kadm.NewClient(p.client)
+	set := kadm.TopicsSet{}
+	set.Add(p.name, 0)
+	topics, failed := admin.DescribeProducers(ctx, set)
+	if failed != nil {
+		return fmt.Errorf("a transaction is open since offset %d: %w", held, err)
+	}
+	var ids []int64
+	topics.EachProducer(func(d kadm.DescribedProducer) {
+		if d.CurrentTxnStartOffset >= 0 {
+			ids = append(ids, d.ProducerID)
+		}
+	})
+	var names []string
+	if listed, failed := admin.ListTransactions(ctx, ids, nil); failed == nil && len(ids) > 0 {
+		for _, l := range listed.Sorted() {
+			names = append(names, l.TxnID)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Errorf("a transaction is open since offset %d (producer ids %v, transactional ids %q); brokers end it after its time-out, kafka-transactions.sh at once: %w", held, ids, names, err)
+}

@@ -1,0 +1,376 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicestream/sluice/codec"
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/connector/connectortest"
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/kafka"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// fakeBrokers starts three brokers in this process.
+func fakeBrokers(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// hasty are a client's options for tests in which calls are to fail soon.
+func hasty(opts ...kgo.Opt) kafka.ClusterOption {
+	return kafka.Client(append(opts, kgo.RetryBackoffFn(func(int) time.Duration { return 5 * time.Millisecond }),
+		kgo.MetadataMinAge(10*time.Millisecond), kgo.RequestRetries(20))...)
+}
+
+// plainClient is a client of the tests' own.
+func plainClient(t testing.TB, addrs []string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addrs...)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// makeTopic makes a topic.
+func makeTopic(t testing.TB, addrs []string, topic string, partitions int32, configs map[string]string) {
+	t.Helper()
+	values := map[string]*string{}
+	for k, v := range configs {
+		values[k] = &v
+	}
+	if _, err := kadm.NewClient(plainClient(t, addrs)).CreateTopic(t.Context(), partitions, -1, values, topic); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settleWithin bounds how long tests wait for what is to come.
+const settleWithin = 30 * time.Second
+
+// committed is what a consumer of committed records gets from a topic, partition
+// by partition. It waits until no transaction is open there.
+func committed(t testing.TB, addrs []string, topic string) []*kgo.Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
+	defer cancel()
+	admin := kadm.NewClient(plainClient(t, addrs))
+	ends := stableEnds(ctx, t, admin, topic)
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*kgo.Record
+	for part := range int32(len(ends)) {
+		start, _ := starts.Lookup(topic, part)
+		all = append(all, committedOf(ctx, t, addrs, topic, part, start.Offset, ends[part])...)
+	}
+	return all
+}
+
+// stableEnds are a topic's ends, once no transaction holds them back.
+func stableEnds(ctx context.Context, t testing.TB, admin *kadm.Client, topic string) map[int32]int64 {
+	t.Helper()
+	for {
+		all, err := admin.ListEndOffsets(ctx, topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stable, err := admin.ListCommittedOffsets(ctx, topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends, same := map[int32]int64{}, true
+		all.Each(func(o kadm.ListedOffset) {
+			s, _ := stable.Lookup(o.Topic, o.Partition)
+			ends[o.Partition] = o.Offset
+			same = same && s.Offset == o.Offset
+		})
+		if same {
+			return ends
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("a transaction stays open in topic %s", topic)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func committedOf(ctx context.Context, t testing.TB, addrs []string, topic string, part int32, start, end int64) (all []*kgo.Record) {
+	t.Helper()
+	if start == end {
+		return nil
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {part: kgo.NewOffset().At(start)}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatalf("reading topic %s: %v", topic, err)
+		}
+		for _, r := range fetches.Records() {
+			if !r.Attrs.IsControl() {
+				all = append(all, r)
+			}
+			if r.Offset >= end-1 {
+				return all
+			}
+		}
+	}
+}
+
+// crash has a process reach its brokers up to a request, where it dies.
+type crash struct {
+	call int
+	how  connectortest.Crash
+
+	mu    sync.Mutex
+	calls int
+	dying bool // the request has been sent, its answer is lost
+	dead  chan struct{}
+}
+
+var errCrashed = errors.New("this process has crashed")
+
+func newCrash(call int, how connectortest.Crash) *crash {
+	return &crash{call: call, how: how, dead: make(chan struct{})}
+}
+
+func (c *crash) crashed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls >= c.call
+}
+
+func (c *crash) isDead() bool {
+	select {
+	case <-c.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// die ends the process; the lock is held.
+func (c *crash) die() {
+	if !c.isDead() {
+		close(c.dead)
+	}
+}
+
+func (c *crash) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c.isDead() {
+		return nil, errCrashed
+	}
+	var d net.Dialer
+	inner, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &crashingConn{Conn: inner, crash: c}, nil
+}
+
+type crashingConn struct {
+	net.Conn
+	*crash
+	last bool // the request at which the process dies went out here
+}
+
+// Write sends a request: the client library writes each at once.
+func (c *crashingConn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dying || c.isDead() {
+		return 0, errCrashed
+	}
+	c.calls++
+	if c.calls < c.call {
+		return c.Conn.Write(b)
+	}
+	if c.how != connectortest.After {
+		c.die()
+		return 0, errCrashed
+	}
+	c.dying, c.last = true, true
+	return c.Conn.Write(b)
+}
+
+func (c *crashingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last {
+		c.die()
+	}
+	if c.isDead() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// clock is the process's: when it dies, it waits for nothing any more.
+func (c *crash) clock() env.Clock { return crashClock{env.Real().Clock, c} }
+
+type crashClock struct {
+	env.Clock
+	crash *crash
+}
+
+func (c crashClock) NewTimer(d time.Duration) env.Timer {
+	t := crashTimer{c.Clock.NewTimer(d), make(chan time.Time, 1), make(chan struct{})}
+	go func() {
+		select {
+		case now := <-t.Timer.C():
+			t.fires <- now
+		case <-c.crash.dead:
+			t.fires <- time.Time{}
+		case <-t.stopped:
+		}
+	}()
+	return t
+}
+
+type crashTimer struct {
+	env.Timer
+	fires   chan time.Time
+	stopped chan struct{}
+}
+
+func (t crashTimer) C() <-chan time.Time { return t.fires }
+func (t crashTimer) Stop()               { t.Timer.Stop(); close(t.stopped) }
+
+// crashable is a sink whose openings each reach the brokers in their own way, as
+// those of several processes do.
+type crashable struct {
+	mu      sync.Mutex
+	crashes map[*env.Env]*crash
+	addrs   []string
+}
+
+func (c *crashable) crash(o connector.Opening, call int, how connectortest.Crash) (connector.Opening, func() bool) {
+	plan := newCrash(call, how)
+	world := *o.Env
+	world.Clock = plan.clock()
+	o.Env = &world
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.crashes[o.Env] = plan
+	return o, plan.crashed
+}
+
+func (c *crashable) cluster(o connector.Opening) *kafka.Cluster {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var opts []kgo.Opt
+	if plan := c.crashes[o.Env]; plan != nil {
+		opts = append(opts, kgo.Dialer(plan.dial))
+	}
+	return kafka.Connect(kafka.Brokers(c.addrs...), hasty(opts...))
+}
+
+type crashableStream struct {
+	*crashable
+	connector.StreamSink[connectortest.Row]
+	on func(*kafka.Cluster) connector.StreamSink[connectortest.Row]
+}
+
+func (s crashableStream) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
+	return s.on(s.cluster(o)).Open(ctx, o, key)
+}
+
+type crashableTable struct {
+	*crashable
+	connector.TableSink[string, connectortest.Row]
+	on func(*kafka.Cluster) connector.TableSink[string, connectortest.Row]
+}
+
+func (s crashableTable) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
+	return s.on(s.cluster(o)).Open(ctx, o, key)
+}
+
+// suite sets up the sinks for the connectors' suite on the given brokers.
+func suite(addrs []string) connectortest.SinkSetup {
+	opening := func() connector.Opening {
+		return connector.Opening{Env: env.Real(), Job: services.Unique("job"), JobID: "5fe2b1a09d8c4e37", Name: "suite", TransactionPrefix: services.Unique("prefix") + "/"}
+	}
+	row := func(t *testing.T, value []byte) (r connectortest.Row) {
+		if err := codec.JSON[connectortest.Row]().NewDecoder()(value, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	return connectortest.SinkSetup{
+		Stream: func(t *testing.T) connectortest.StreamFixture {
+			topic := services.Unique("records")
+			makeTopic(t, addrs, topic, 1, nil)
+			on := func(c *kafka.Cluster) connector.StreamSink[connectortest.Row] {
+				return kafka.Append(topic, codec.JSON[connectortest.Row](), kafka.On(c)).Key(func(r connectortest.Row) []byte { return []byte(r.Name) })
+			}
+			processes := &crashable{crashes: map[*env.Env]*crash{}, addrs: addrs}
+			return connectortest.StreamFixture{
+				Sink: crashableStream{processes, on(kafka.Connect()), on}, Opening: opening(),
+				Read: func(t *testing.T) (rows []connectortest.Row) {
+					for _, r := range committed(t, addrs, topic) {
+						rows = append(rows, row(t, r.Value))
+					}
+					return rows
+				},
+				Faults: connectortest.Faults{Crash: processes.crash},
+			}
+		},
+		Table: func(t *testing.T) connectortest.TableFixture {
+			topic := services.Unique("rows")
+			makeTopic(t, addrs, topic, 1, map[string]string{"cleanup.policy": "compact"})
+			on := func(c *kafka.Cluster) connector.TableSink[string, connectortest.Row] {
+				whole := func(_ string, r connectortest.Row) connectortest.Row { return r }
+				return kafka.Upsert(topic, whole, codec.String(), codec.JSON[connectortest.Row](), kafka.On(c))
+			}
+			processes := &crashable{crashes: map[*env.Env]*crash{}, addrs: addrs}
+			changes := func(t *testing.T) (all []connectortest.Change) {
+				for _, r := range committed(t, addrs, topic) {
+					c := connectortest.Change{Key: string(r.Key)}
+					if r.Value != nil {
+						v := row(t, r.Value)
+						c.Row = &v
+					}
+					all = append(all, c)
+				}
+				return all
+			}
+			return connectortest.TableFixture{
+				Sink: crashableTable{processes, on(kafka.Connect()), on}, Opening: opening(),
+				Read: func(t *testing.T) map[string]connectortest.Row {
+					rows := map[string]connectortest.Row{}
+					for _, c := range changes(t) {
+						delete(rows, c.Key)
+						if c.Row != nil {
+							rows[c.Key] = *c.Row
+						}
+					}
+					return rows
+				},
+				Log:    changes,
+				Faults: connectortest.Faults{Crash: processes.crash},
+			}
+		},
+	}
+}

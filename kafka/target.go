@@ -1,0 +1,263 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// target is a topic that one task of a job delivers to.
+//
+// Its transactional id names the job, the task and the sink, and nothing that
+// changes: so whoever starts a producer ends what another has left open, and is
+// fenced by whoever comes later. Only then is the job's progress read, up to the
+// end that the topic has by then: so nothing can still come that the record
+// doesn't know of. As long as no call fails, the record that this producer has
+// committed last is the one that stands there. After any error the producer is
+// thrown away, and the next call begins anew: what became of a transaction is
+// read, and never guessed.
+type target struct {
+	env         *env.Env
+	log         *slog.Logger
+	key         connector.RecordKey
+	sink        topicSink
+	opts        []kgo.Opt
+	client      *kgo.Client // reads, and asks
+	transaction string      // the transactional id
+	progress    progressTopic
+	cluster     string
+	old         bool // brokers without the second version of transactions
+
+	producer *producer             // nil: to be started
+	known    *connector.SinkRecord // what stands there, once the producer is started
+}
+
+// open looks at the cluster and the topics.
+func (t *target) open(ctx context.Context, log *slog.Logger) (err error) {
+	if t.old, err = t.sink.checkBrokers(ctx, t.client); err != nil {
+		return err
+	}
+	state, err := t.sink.checkTopic(ctx, t.client, t.env.Clock, log)
+	if err != nil {
+		return err
+	}
+	t.cluster = state.cluster
+	if err := t.progress.open(ctx, log); err != nil {
+		return err
+	}
+	for _, found := range kadm.NewClient(t.client).FindTxnCoordinators(ctx, t.transaction) {
+		if errors.Is(found.Err, kerr.TransactionalIDAuthorizationFailed) {
+			return t.explain(found.Err)
+		}
+	}
+	return nil
+}
+
+// Cluster implements [connector.GroupTarget].
+func (t *target) Cluster() string { return t.cluster }
+
+// Close implements [connector.Target].
+func (t *target) Close() error {
+	t.drop()
+	t.client.Close()
+	return nil
+}
+
+// Record implements [connector.Target].
+func (t *target) Record(ctx context.Context) (*connector.SinkRecord, error) {
+	found, err := t.progress.read(ctx, t.readWithin())
+	if err != nil {
+		return nil, t.explain(err)
+	}
+	return found.of(t.progress.name, t.key)
+}
+
+// Make implements [connector.Target].
+func (t *target) Make(ctx context.Context, first connector.SinkRecord) (connector.SinkRecord, error) {
+	for try := 1; ; try++ {
+		err := t.makeOnce(ctx, first)
+		if err == nil {
+			return *t.known, nil
+		}
+		t.drop()
+		if !fenced(err) || try == makeTries {
+			return connector.SinkRecord{}, t.explain(err)
+		}
+		// Another is about it, and must not be fenced in turn while it is.
+		found, err := t.madeByOther(ctx)
+		if err != nil || found != nil {
+			return *cmp.Or(found, &connector.SinkRecord{}), err
+		}
+	}
+}
+
+// makeTries is how often making a record is tried if others who make it come in
+// between, madeWithin how long they are waited for, madePause how often it is
+// looked whether they have made it.
+const (
+	makeTries  = 5
+	madeWithin = 2 * time.Second
+	madePause  = 50 * time.Millisecond
+)
+
+// fenced tells whether an error says that another producer has started since.
+func fenced(err error) bool {
+	for _, says := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState} {
+		if errors.Is(err, says) {
+			return true
+		}
+	}
+	return false
+}
+
+// makeOnce makes the record if there is none; what stands there is known then.
+func (t *target) makeOnce(ctx context.Context, first connector.SinkRecord) error {
+	t.drop()
+	all, err := t.start(ctx)
+	if err != nil || t.known != nil {
+		return err
+	}
+	if err := all.refuseStrangers(t.progress.name, t.key, first); err != nil {
+		return err
+	}
+	return t.apply(ctx, &connector.Delivery{Record: first})
+}
+
+// madeByOther waits for a while until another has made the record.
+func (t *target) madeByOther(ctx context.Context) (*connector.SinkRecord, error) {
+	within, cancel := env.Within(ctx, t.env.Clock, madeWithin)
+	defer cancel()
+	for {
+		found, err := t.Record(ctx)
+		if err != nil || found != nil {
+			return found, err
+		}
+		if env.Pause(within, t.env.Clock, madePause) != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Deliver implements [connector.Target].
+func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	verdict, found, err := t.decide(ctx, d)
+	if err != nil {
+		t.drop()
+		return connector.Disagree, nil, t.explain(err)
+	}
+	if verdict != connector.Apply {
+		return verdict, found, nil
+	}
+	if found == nil {
+		return connector.Disagree, nil, nil // without a record nothing may be written
+	}
+	if err := t.apply(ctx, d); err != nil {
+		t.drop()
+		return connector.Disagree, found, t.explain(err)
+	}
+	return connector.Apply, found, nil
+}
+
+// decide has it decided what is to be done, by what stands in the progress topic.
+// A producer that was fenced doesn't know it yet, and takes an older record for
+// the newest: if that doesn't fit, it is read anew.
+func (t *target) decide(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	if t.producer != nil {
+		if verdict := d.Decide(t.known); verdict != connector.Disagree {
+			return verdict, t.known, nil
+		}
+		t.drop()
+	}
+	if _, err := t.start(ctx); err != nil {
+		return connector.Disagree, nil, err
+	}
+	return d.Decide(t.known), t.known, nil
+}
+
+// readWithin bounds how long open transactions are waited for: others' end by
+// their time-out, which brokers look at every few seconds.
+func (t *target) readWithin() time.Duration { return 2*t.sink.settings.transaction + openWithin/4 }
+
+// start starts the producer, then reads what stands in the progress topic.
+func (t *target) start(ctx context.Context) (progress, error) {
+	p, err := t.newProducer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.producer = p
+	all, err := t.progress.read(ctx, t.readWithin())
+	if err != nil {
+		return nil, err
+	}
+	t.known, err = all.of(t.progress.name, t.key)
+	return all, err
+}
+
+// apply writes a delivery, and the record, in one transaction.
+func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
+	key, err := encodeProgressKey(t.key)
+	if err != nil {
+		return err
+	}
+	value, err := encodeProgress(d.Record)
+	if err != nil {
+		return err
+	}
+	within, cancel := env.Within(ctx, t.env.Clock, t.sink.settings.transaction)
+	defer cancel()
+	err = t.producer.transact(within, func(tx *transaction) error {
+		if d.Rows != nil {
+			if err := tx.rows(within, d.Rows); err != nil {
+				return err
+			}
+		}
+		tx.produce(within, &kgo.Record{Topic: t.progress.name, Partition: 0, Key: key, Value: value, Timestamp: tx.now})
+		return tx.offsets(within, d.Offsets, "sluice:"+t.key.JobID)
+	})
+	if err != nil {
+		if context.Cause(within) == env.ErrTooLong {
+			err = fmt.Errorf("the transaction wasn't written within its time-out of %v; kafka.TransactionTimeout lengthens it, kafka.MaxDelivery makes deliveries smaller: %w", t.sink.settings.transaction, err)
+		}
+		return err
+	}
+	record := d.Record
+	t.known = &record
+	return nil
+}
+
+// drop throws the producer away, and what was known with it.
+func (t *target) drop() {
+	if t.producer != nil {
+		t.producer.close()
+	}
+	t.producer, t.known = nil, nil
+}
+
+// explain names what an error is about, and the way out where there is one.
+func (t *target) explain(err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+		hint = "; this client needs the permissions DESCRIBE and WRITE on the transactional id"
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		hint = "; this client needs the permission READ on the group"
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		hint = fmt.Sprintf("; this client needs the permission WRITE on topic %s, and READ and WRITE on topic %s", t.sink.topic, t.progress.name)
+	case fenced(err):
+		hint = "; another process has started to deliver by it, or the transaction's time-out has passed"
+	case errors.Is(err, kerr.InvalidTransactionTimeout):
+		hint = fmt.Sprintf("; kafka.TransactionTimeout is %v, which is more than the brokers' transaction.max.timeout.ms", t.sink.settings.transaction)
+	case errors.Is(err, kerr.MessageTooLarge):
+		hint = "; the topic's max.message.bytes was lowered since the record was made: raise it again"
+	}
+	return fmt.Errorf("topic %s, transactional id %s: %w%s", t.sink.topic, t.transaction, err, hint)
+}
