@@ -29,9 +29,9 @@ func (c Crash) String() string { return [...]string{"before it", "after it", "wi
 
 // everyCrash calls try for a crash of each kind at each step, until there are
 // no more steps.
-func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, crash func() (_ connector.Opening, crashed func() bool)) (more bool)) {
-	if s.setup(t).Crash == nil {
-		t.Skip("what a crash leaves is not tried: the fixture has no Crash")
+func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, crash func() (connector.Target, func() bool)) (more bool)) {
+	if k := s.setup(t); k.Crash == nil && k.CrashSink == nil {
+		t.Skip("what a crash leaves is not tried: the fixture has no Crash and no CrashSink")
 	}
 	for _, how := range []Crash{Before, After, PowerLoss} {
 		for call := 1; ; call++ {
@@ -41,7 +41,7 @@ func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, cras
 			more := false
 			t.Run(fmt.Sprintf("step %d, %v", call, how), func(t *testing.T) {
 				k := s.setup(t)
-				more = try(t, k, func() (connector.Opening, func() bool) { return k.Crash(k.opening, call, how) })
+				more = try(t, k, func() (connector.Target, func() bool) { return k.openCrashing(t, call, how) })
 			})
 			if !more {
 				break
@@ -50,15 +50,32 @@ func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, cras
 	}
 }
 
+// openCrashing opens the sink in a process that crashes; the target is nil if it
+// does so in Open.
+func (s *sink) openCrashing(t *testing.T, call int, how Crash) (_ connector.Target, crashed func() bool) {
+	mortal, o := s.Sink, s.opening
+	if s.CrashSink != nil {
+		mortal, crashed = s.CrashSink(t, call, how)
+	} else {
+		o, crashed = s.Crash(o, call, how)
+	}
+	target, err := mortal.Open(t.Context(), o, key)
+	if err != nil {
+		return nil, crashed
+	}
+	t.Cleanup(func() { target.Close() })
+	return target, crashed
+}
+
 func (s sinkSuite) crashInMake(t *testing.T) {
-	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Opening, func() bool)) bool {
+	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Target, func() bool)) bool {
 		all := changes(0, 3)
-		o, crashed := crash()
+		mortal, crashed := crash()
 		id := ""
-		if target, err := k.Open(t.Context(), o, key); err == nil {
-			if made, err := target.Make(t.Context(), record("first", stage{})); err == nil {
+		if mortal != nil {
+			if made, err := mortal.Make(t.Context(), record("first", stage{})); err == nil {
 				id = made.ID
-				_, _, _ = target.Deliver(t.Context(), k.frozen(t, id, next(1, all)))
+				_, _, _ = mortal.Deliver(t.Context(), k.frozen(t, id, next(1, all)))
 			}
 		}
 		target := k.open(t)
@@ -79,12 +96,12 @@ func (s sinkSuite) crashInMake(t *testing.T) {
 }
 
 func (s sinkSuite) crashInDeliver(t *testing.T) {
-	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Opening, func() bool)) bool {
+	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Target, func() bool)) bool {
 		first, second, third := changes(0, 3), k.withDeletes(changes(1, 300)), changes(2, 3)
 		k.deliver(t, k.make(t, 0), next(1, first), connector.Apply)
-		o, crashed := crash()
-		if target, err := k.Open(t.Context(), o, key); err == nil {
-			verdict, _, err := target.Deliver(t.Context(), k.frozen(t, "first", next(2, second)))
+		mortal, crashed := crash()
+		if mortal != nil {
+			verdict, _, err := mortal.Deliver(t.Context(), k.frozen(t, "first", next(2, second)))
 			if err == nil && verdict != connector.Apply {
 				t.Fatalf("verdict %s in a crash", verdictName(verdict))
 			}
