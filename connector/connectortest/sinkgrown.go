@@ -156,7 +156,7 @@ func (s sinkSuite) wireOfDelete(t *testing.T) {
 	if k.wire == nil {
 		t.Skip("what is delivered for a delete is not tried: the sink is a stream's, or has no NewWire")
 	}
-	row := changes(0, 1)[0].Row
+	row := changes(1, 1)[0].Row
 	first := encoded(t, func(dst []byte, r *Row) ([]byte, error) { return k.wire(dst, "key", r) }, nil)
 	if _, err := k.wire(nil, "another", row); err != nil {
 		t.Fatal(err)
