@@ -33,16 +33,21 @@ func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, cras
 	if k := s.setup(t); k.Crash == nil && k.CrashSink == nil {
 		t.Skip("what a crash leaves is not tried: the fixture has no Crash and no CrashSink")
 	}
-	for _, how := range []Crash{Before, After, PowerLoss} {
+	everyStep(t, []Crash{Before, After, PowerLoss}, func(t *testing.T, call int, how Crash) (more bool) {
+		k := s.setup(t)
+		return try(t, k, func() (connector.Target, func() bool) { return k.openCrashing(t, call, how) })
+	})
+}
+
+// everyStep calls try for each step in each way, until there are no more steps.
+func everyStep(t *testing.T, ways []Crash, try func(t *testing.T, call int, how Crash) (more bool)) {
+	for _, how := range ways {
 		for call := 1; ; call++ {
 			if call > maxCalls {
 				t.Fatalf("more than %d steps", maxCalls)
 			}
 			more := false
-			t.Run(fmt.Sprintf("step %d, %v", call, how), func(t *testing.T) {
-				k := s.setup(t)
-				more = try(t, k, func() (connector.Target, func() bool) { return k.openCrashing(t, call, how) })
-			})
+			t.Run(fmt.Sprintf("step %d, %v", call, how), func(t *testing.T) { more = try(t, call, how) })
 			if !more {
 				break
 			}
@@ -120,4 +125,63 @@ func (s sinkSuite) crashInDeliver(t *testing.T) {
 		k.sees(t, "after a crash and the next delivery", first, second, third)
 		return crashed()
 	})
+}
+
+func (s sinkSuite) brokenCall(t *testing.T) {
+	if s.setup(t).Break == nil {
+		t.Skip("a call that fails in a process that lives on is not tried: the fixture has no Break")
+	}
+	everyStep(t, []Crash{Before, After}, func(t *testing.T, call int, how Crash) bool {
+		k := s.setup(t)
+		brittle, o, broken := k.Break(t, call, how)
+		var target connector.Target
+		again(t, "opening the sink", func() (err error) {
+			target, err = brittle.Open(t.Context(), o, key)
+			return err
+		})
+		defer target.Close()
+		again(t, "making the record", func() error {
+			made, err := target.Make(t.Context(), record("first", stage{}))
+			if err == nil && made.ID != "first" {
+				t.Fatalf("made the record %+v", made)
+			}
+			return err
+		})
+		first, second := changes(0, 3), k.withDeletes(changes(1, 30))
+		for i, c := range [][]Change{first, second} {
+			again(t, "delivering", func() error {
+				d := k.frozen(t, "first", next(connector.Position(i+1), c))
+				asked, answer := 0, d.Decide
+				d.Decide = func(found *connector.SinkRecord) connector.Verdict {
+					asked++
+					return answer(found)
+				}
+				verdict, found, err := target.Deliver(t.Context(), d)
+				if asked > 1 {
+					t.Fatalf("one call of Deliver asked for %d decisions: it tries again by itself", asked)
+				}
+				if err == nil && verdict == connector.Disagree {
+					t.Fatalf("the record %+v disagrees", found)
+				}
+				return err
+			})
+			k.stands(t, k.open(t), stage{connector.Position(i + 1), 0})
+		}
+		k.sees(t, "two deliveries with a broken call", first, second)
+		return broken()
+	})
+}
+
+// again does something until it succeeds. One broken call may spoil several tries,
+// where others go by the same connection.
+func again(t *testing.T, what string, do func() error) {
+	t.Helper()
+	const tries = 4
+	var err error
+	for range tries {
+		if err = do(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s, tried %d times: %v", what, tries, err)
 }

@@ -155,7 +155,7 @@ func (t *fakeTarget) Deliver(ctx context.Context, d *connector.Delivery) (connec
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	verdict, found, err := t.deliver(ctx, d)
-	if err != nil && t.flaw == "tries once" {
+	if err != nil && (t.flaw == "tries once" || t.flaw == "broken call") {
 		return t.deliver(ctx, d)
 	}
 	return verdict, found, err
@@ -249,10 +249,11 @@ func (t *fakeTarget) tell(offsets []connector.GroupOffsets) {
 	}
 }
 
-// mortal is a process that crashes at a step; nil never does.
+// mortal is a process of which a step fails; nil has none that does.
 type mortal struct {
 	call, calls int
 	how         Crash
+	lives       bool // only the one step fails
 }
 
 func (m *mortal) step(do func()) error {
@@ -260,10 +261,12 @@ func (m *mortal) step(do func()) error {
 		do()
 		return nil
 	}
-	if m.calls++; m.calls < m.call || m.calls == m.call && m.how == After {
+	m.calls++
+	fails := m.calls == m.call || m.calls > m.call && !m.lives
+	if !fails || m.calls == m.call && m.how == After {
 		do()
 	}
-	if m.calls >= m.call {
+	if fails {
 		return errCrashed
 	}
 	return nil
@@ -279,15 +282,22 @@ func (s *system) read(target string) []fakeChange {
 
 // abilities are everything that a fixture can have.
 func (s *system) abilities(sink func(fakeSink) connector.Sink) (Faults, System) {
-	return Faults{
+	start := func(m *mortal) (connector.Sink, func() bool) {
+		f := s.sink("out")
+		f.mortal = m
+		return sink(f), func() bool { return m.calls >= m.call }
+	}
+	faults := Faults{
 		Exclusive: true,
 		CrashSink: func(_ *testing.T, call int, how Crash) (connector.Sink, func() bool) {
-			m := &mortal{call: call, how: how}
-			f := s.sink("out")
-			f.mortal = m
-			return sink(f), func() bool { return m.calls >= m.call }
+			return start(&mortal{call: call, how: how})
 		},
-	}, System{
+		Break: func(_ *testing.T, call int, how Crash) (connector.Sink, connector.Opening, func() bool) {
+			brittle, broken := start(&mortal{call: call, how: how, lives: true})
+			return brittle, connector.Opening{}, broken
+		},
+	}
+	return faults, System{
 		Elsewhere: func(*testing.T) connector.Sink { return sink(s.sink("elsewhere")) },
 		Damage:    func(*testing.T) { s.damaged = true },
 		Groups: &Groups{

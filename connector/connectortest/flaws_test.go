@@ -27,6 +27,7 @@ func TestFlaws(t *testing.T) {
 		"TestFakeSink/stream/two owners",
 		"TestFakeSink/stream/group offsets",
 		"TestFakeSink/stream/crash in deliver",
+		"TestFakeSink/table/broken call",
 		"TestFakeSource/begun",
 		"TestFakeSource/found beginning",
 		"TestFakeSource/group",

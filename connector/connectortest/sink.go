@@ -85,6 +85,11 @@ type Faults struct {
 	// CrashSink is Crash for a sink that doesn't reach the world through its
 	// opening: it returns the same sink in a process of its own, which crashes.
 	CrashSink func(t *testing.T, call int, how Crash) (_ connector.Sink, crashed func() bool)
+	// Break returns the sink, and what to open it with, such that the call of that
+	// number fails, [Before] or [After] it takes effect, and later ones succeed: a
+	// connection breaks, a disk is full for a moment. [BreakFiles] does it for files.
+	// Nil: this is left out.
+	Break func(t *testing.T, call int, how Crash) (_ connector.Sink, _ connector.Opening, broken func() bool)
 	// Exclusive tells that a delivery holds others out while it decides, as a
 	// locked row does. The suite then has nothing delivered in between.
 	Exclusive bool

@@ -48,6 +48,7 @@ func (s sinkSuite) cases() []testCase {
 		{"group offsets", "people see by its offsets how far a group has read: they move with the rows, or not at all", s.groupOffsets},
 		{"crash in make", "a crash at any step of making the record leaves none or one", s.crashInMake},
 		{"crash in deliver", "a crash at any step of a delivery leaves all of it or nothing, and the next try completes it", s.crashInDeliver},
+		{"broken call", "a call fails, nobody knows whether it took effect, and the process lives on: the record tells, at the next try", s.brokenCall},
 	}
 }
 

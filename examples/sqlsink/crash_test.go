@@ -12,37 +12,41 @@ import (
 	"github.com/sluicestream/sluice/connector/connectortest"
 )
 
-var errCrashed = errors.New("the process has crashed")
+var errBroken = errors.New("the call is broken")
 
-// process is one that crashes at a call to the database, before or after that
-// takes effect. The server outlives it, so that a power loss is no more than
-// that. Its connections break, as those of a process that ends do.
+// process is one whose call to the database of that number breaks, before or after
+// it takes effect. Either it crashes there, and all its connections are gone, or it
+// lives on, and that call's is. The server outlives it, so that a power loss is no
+// more than a crash.
 type process struct {
-	call    int
-	how     connectortest.Crash
-	calls   atomic.Int64
-	crashed atomic.Bool
+	call   int
+	how    connectortest.Crash
+	lives  bool
+	calls  atomic.Int64
+	broken atomic.Bool
 
 	mu    sync.Mutex
 	conns []*stdlib.Conn
 }
 
-// step makes a call, unless the process has crashed or does so now.
-func (p *process) step(do func() error) error {
+// step makes a call by a connection, unless it is to break.
+func (p *process) step(by *stdlib.Conn, do func() error) error {
 	n := int(p.calls.Add(1))
-	if n < p.call {
+	if n < p.call || n > p.call && p.lives {
 		return do()
 	}
 	if n == p.call && p.how == connectortest.After {
 		_ = do() // its reply is lost, whatever it is
 	}
-	p.crashed.Store(true)
+	p.broken.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
-		_ = c.Conn().PgConn().Conn().Close()
+		if c == by || !p.lives {
+			_ = c.Conn().PgConn().Conn().Close()
+		}
 	}
-	return errCrashed
+	return errBroken
 }
 
 func (p *process) wrap(c driver.Connector) driver.Connector { return mortalConnector{c, p} }
@@ -53,7 +57,7 @@ type mortalConnector struct {
 }
 
 func (c mortalConnector) Connect(ctx context.Context) (conn driver.Conn, err error) {
-	err = c.process.step(func() error {
+	err = c.process.step(nil, func() error {
 		conn, err = c.Connector.Connect(ctx)
 		if err != nil {
 			return err
@@ -75,15 +79,15 @@ type mortalConn struct {
 }
 
 func (c mortalConn) BeginTx(ctx context.Context, o driver.TxOptions) (tx driver.Tx, err error) {
-	err = c.process.step(func() error {
+	err = c.process.step(c.Conn, func() error {
 		tx, err = c.Conn.BeginTx(ctx, o)
 		return err
 	})
-	return mortalTx{tx, c.process}, err
+	return mortalTx{tx, c}, err
 }
 
 func (c mortalConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (r driver.Result, err error) {
-	err = c.process.step(func() error {
+	err = c.process.step(c.Conn, func() error {
 		r, err = c.Conn.ExecContext(ctx, query, args)
 		return err
 	})
@@ -91,7 +95,7 @@ func (c mortalConn) ExecContext(ctx context.Context, query string, args []driver
 }
 
 func (c mortalConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (r driver.Rows, err error) {
-	err = c.process.step(func() error {
+	err = c.process.step(c.Conn, func() error {
 		r, err = c.Conn.QueryContext(ctx, query, args)
 		return err
 	})
@@ -100,8 +104,8 @@ func (c mortalConn) QueryContext(ctx context.Context, query string, args []drive
 
 type mortalTx struct {
 	driver.Tx
-	process *process
+	by mortalConn
 }
 
-func (t mortalTx) Commit() error   { return t.process.step(t.Tx.Commit) }
-func (t mortalTx) Rollback() error { return t.process.step(t.Tx.Rollback) }
+func (t mortalTx) Commit() error   { return t.by.process.step(t.by.Conn, t.Tx.Commit) }
+func (t mortalTx) Rollback() error { return t.by.process.step(t.by.Conn, t.Tx.Rollback) }

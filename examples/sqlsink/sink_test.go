@@ -77,11 +77,20 @@ func scanRow(rows *sql.Rows, before ...any) (r connectortest.NewerRow, err error
 	return r, rows.Scan(append(before, &r.ID, &r.Name, &r.Note, &r.Amount, &r.At, &r.OK, &r.Extra)...)
 }
 
-func (d *database) faults(sink func(*sql.DB) connector.Sink) connectortest.Faults {
-	return connectortest.Faults{Exclusive: true, CrashSink: func(t *testing.T, call int, how connectortest.Crash) (connector.Sink, func() bool) {
-		p := &process{call: call, how: how}
-		return sink(d.open(t, p.wrap)), p.crashed.Load
-	}}
+func (d *database) faults(o connector.Opening, sink func(*sql.DB) connector.Sink) connectortest.Faults {
+	start := func(t *testing.T, p *process) (connector.Sink, func() bool) {
+		return sink(d.open(t, p.wrap)), p.broken.Load
+	}
+	return connectortest.Faults{
+		Exclusive: true,
+		CrashSink: func(t *testing.T, call int, how connectortest.Crash) (connector.Sink, func() bool) {
+			return start(t, &process{call: call, how: how})
+		},
+		Break: func(t *testing.T, call int, how connectortest.Crash) (connector.Sink, connector.Opening, func() bool) {
+			s, broken := start(t, &process{call: call, how: how, lives: true})
+			return s, o, broken
+		},
+	}
 }
 
 func (d *database) system(sink func(*sql.DB, string) connector.Sink, columns string) connectortest.System {
@@ -118,7 +127,7 @@ func TestSuite(t *testing.T) {
 					return all
 				},
 				ReadNewer: read,
-				Faults:    d.faults(func(db *sql.DB) connector.Sink { return sink(db, "visit") }),
+				Faults:    d.faults(opening, func(db *sql.DB) connector.Sink { return sink(db, "visit") }),
 				System:    d.system(sink, suiteColumns),
 			}
 		},
@@ -148,7 +157,7 @@ func TestSuite(t *testing.T) {
 					return all
 				},
 				ReadNewer: read,
-				Faults:    d.faults(func(db *sql.DB) connector.Sink { return sink(db, "visitor") }),
+				Faults:    d.faults(opening, func(db *sql.DB) connector.Sink { return sink(db, "visitor") }),
 				System:    d.system(sink, "key text primary key, "+suiteColumns),
 			}
 		},
