@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -266,4 +267,15 @@ func answerEpochsAsKafka(c *kfake.Cluster) {
 		resp.Topics = append(resp.Topics, t)
 		return resp, nil, true
 	})
+}
+
+// fetches counts what is fetched from the embedded cluster.
+func fetches(c *kfake.Cluster) func() int64 {
+	var n atomic.Int64
+	c.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		n.Add(1)
+		return nil, nil, false
+	})
+	return n.Load
 }
