@@ -107,6 +107,12 @@ func newTopic(t *testing.T, c *kgo.Client, name string, partitions int32, settin
 	}
 }
 
+// makeTopic makes a topic with nothing set.
+func makeTopic(ctx context.Context, c *kgo.Client, name string, partitions int32) error {
+	_, err := kadm.NewClient(c).CreateTopic(ctx, partitions, 1, nil, name)
+	return err
+}
+
 // opened is what a source of the tests is opened with.
 func opening(logs io.Writer) connector.Opening {
 	return connector.Opening{
