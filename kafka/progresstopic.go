@@ -36,7 +36,7 @@ func (p *progressTopic) open(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	if state.partitions == 0 {
-		t := &newTopic{partitions: 1, configs: map[string]string{
+		t := &topicPlan{partitions: 1, configs: map[string]string{
 			"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(progressSegment.Milliseconds(), 10),
 		}}
 		if state.brokers >= 3 {

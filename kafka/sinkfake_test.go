@@ -104,10 +104,11 @@ func stableEnds(ctx context.Context, t testing.TB, admin *kadm.Client, topic str
 		if same {
 			return ends
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
 			t.Fatalf("a transaction stays open in topic %s", topic)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// newTopic says how a topic is made.
-type newTopic struct {
+// topicPlan says how a topic is made.
+type topicPlan struct {
 	partitions, replication int // replication 0: as the cluster has it
 	configs                 map[string]string
 }
@@ -81,7 +81,7 @@ const topicSettleWithin = 20 * time.Second
 
 // createTopic makes a topic unless it is there by now, and waits until brokers
 // know of it.
-func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, t *newTopic) (*topicSettings, error) {
+func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, t *topicPlan) (*topicSettings, error) {
 	configs := make(map[string]*string, len(t.configs))
 	for _, k := range slices.Sorted(maps.Keys(t.configs)) {
 		configs[k] = kadm.StringPtr(t.configs[k])

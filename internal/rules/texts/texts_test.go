@@ -24,6 +24,7 @@ import (
 	"github.com/sluicestream/sluice/internal/operate"
 	"github.com/sluicestream/sluice/internal/runner"
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/kafka"
 	"github.com/sluicestream/sluice/postgres"
 	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
@@ -58,6 +59,7 @@ var inside = map[string]string{
 	"codec.plainError":            "the cause in a connector.DecodeError",
 	"codec.unresolvable":          "the cause in a connector.DecodeError",
 	"codec/registry.ended":        "the cause in a registry.Error",
+	"kafka.final":                 "carries a cause, which is told instead",
 	"file.cellError":              "the cause in a connector.DecodeError",
 	"postgres.cellError":          "the column of a misfit, or of damage, told with the row's number by a delivery",
 	"postgres.misfit":             "the Reason of a postgres.ValueError, or the cause of a cellError",
@@ -88,6 +90,19 @@ func examples() []example {
 		{err: &postgres.ColumnError{Table: "public.spend", Column: "cents", Expected: "bigint", Found: "integer", Repair: "run: alter table spend"}, begins: "table public.spend, column cents: ", says: []string{"expected bigint, found integer", "alter table spend"}},
 		{err: &postgres.ValueError{Table: "public.spend", Column: "name", Reason: "a text can't hold NUL"}, begins: "table public.spend, column name: ", says: []string{"can't hold NUL"}, part: inputError},
 		{err: &postgres.ConnectError{Host: "db7:5432", Database: "shop", User: "ann", Reason: "the password is wrong; put the right one into PGPASSWORD"}, begins: "PostgreSQL at db7:5432, ", says: []string{"database shop", "user ann", "the password is wrong"}},
+		{err: &kafka.ReplacedError{Topic: "orders", Partition: 3, Offset: 9, Expected: "id1", Found: "id2"}, begins: "topic orders ", says: []string{"expected the id id1, found id2", "offset 9 of partition 3", "another name"}, part: inputError},
+		{err: &kafka.VanishedError{Topic: "orders", Partition: -1}, begins: "topic orders ", says: []string{"create it"}, part: inputError},
+		{err: &kafka.VanishedError{Topic: "orders", Partition: 3}, begins: "topic orders ", says: []string{"no partition 3", "bring it back"}, part: inputError},
+		{err: &kafka.LostError{Topic: "orders", Partition: 3, From: 5, To: 9}, begins: "topic orders, partition 3: ", says: []string{"offsets 5 to 8", "expected offset 5", "found that the log begins at 9", "nothing was skipped"}, part: inputError},
+		{err: &kafka.CutError{Topic: "orders", Partition: 3, From: 5, To: 9, LeaderEpoch: 2}, begins: "topic orders, partition 3: ", says: []string{"offsets 5 to 8", "leader epoch 2", "savepoint"}, part: inputError},
+		{err: &kafka.CutError{Topic: "orders", Partition: 3, From: -1, To: 9, LeaderEpoch: 2}, begins: "topic orders, partition 3: ", says: []string{"before offset 9", "nobody knows where"}, part: inputError},
+		{err: &kafka.GroupInUseError{Group: "spend", Job: "id1", Found: "id2"}, begins: "group spend ", says: []string{"id1", "id2", "kafka.Group"}, part: inputError},
+		{err: &kafka.GroupInUseError{Group: "spend", Job: "id1", Members: []string{"ann"}}, begins: "group spend ", says: []string{"found ann", "stop them"}, part: inputError},
+		{err: &kafka.GroupInUseError{Group: "spend", Job: "id1"}, begins: "group spend ", says: []string{"kafka.FromGroup"}, part: inputError},
+		{err: &kafka.NoBeginningError{Group: "old", Partitions: []string{"orders/3"}}, begins: "group old ", says: []string{"orders/3", "Otherwise"}, part: inputError},
+		{err: &kafka.PermissionError{Resource: "topic orders", Operation: "Read"}, begins: "topic orders: ", says: []string{"may not read it", "allow Read on topic orders"}, part: inputError},
+		{err: &kafka.UnreachableError{Brokers: []string{"k1:9092"}, Cause: errors.New("connection refused")}, says: []string{"k1:9092", "connection refused"}, part: inputError},
+		{err: &kafka.RecordTooLargeError{Topic: "orders", Size: 2000, Limit: 1000, Key: 5, Value: 1900}, begins: "topic orders ", says: []string{"at most 1000 bytes", "needs 2000", "max.message.bytes"}, part: inputError},
 		{err: &schema.UnsupportedError{Name: "spend", Faults: []schema.Fault{{Path: "A", Reason: "an interface"}, {Path: "B", Reason: "a channel"}}}, begins: "spend.A: ", says: []string{"an interface; spend.B: a channel"}, part: fault},
 		{err: &schema.ResolveError{Name: "spend", Differences: []schema.Difference{{Path: "Cents"}}}, says: []string{"spend.Cents"}, part: fault},
 		{err: &schema.ValueError{Path: "spend.Cents", Reason: "expected a number, found a string"}, begins: "spend.Cents: ", says: []string{"expected", "found"}, part: damaged},

@@ -64,9 +64,9 @@ func (s *shop) killOnce(piece int) {
 	p.kill()
 }
 
-// moment lets some time pass, up to a bound.
+// moment lets some time pass, up to a bound: when something is killed is drawn.
 func (s *shop) moment(most time.Duration) {
-	time.Sleep(time.Duration(s.rng.Int64N(int64(most)))) // the moment of a kill is what is drawn
+	<-time.After(time.Duration(s.rng.Int64N(int64(most))))
 }
 
 // wakeZombie stops a process for longer than its transactions may take, lets
