@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/goleak"
 
 	"github.com/sluicestream/sluice/connector"
 )
@@ -58,6 +59,7 @@ func (c *cutConn) Write(p []byte) (int, error) {
 // Connections are cut before, in and after a commit, and elsewhere: whatever the
 // outcome, trying again makes it one delivery.
 func TestCutConnections(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, text := range []string{"begin isolation", "for update", "create temporary", "copy ", "PGCOPY", "insert into", "update ", "commit\x00"} {
 		for _, where := range []string{"before", "in", "after"} {
 			t.Run(where+" "+text, func(t *testing.T) {
