@@ -108,6 +108,7 @@ func TestExample(t *testing.T) {
 		t.Skip("the example is not run: there is no PostgreSQL server for it")
 	}
 	t.Setenv("SLUICE_POSTGRES", address)
+	printTable("drop table if exists spend_by_user, sluice_delivery") // of a run before
 	stdout := os.Stdout
 	r, w, err := os.Pipe()
 	if err != nil {
