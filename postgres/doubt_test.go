@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/services"
 )
 
 // cutter cuts a connection at the write that holds a text: before it, in the
@@ -137,13 +137,7 @@ func TestSerialisationFailure(t *testing.T) {
 // A server that is killed in the middle of a delivery, and started again, has
 // all of it or nothing.
 func TestTheServerIsKilled(t *testing.T) {
-	needServer(t)
-	runtime.LockOSThread() // the server ends with the thread that started it
-	own, err := startServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(own.remove)
+	own := services.Postgres(t, services.PostgresOptions{}) // with its data kept by fsync
 	p := newPlaceOn(t, own)
 	target := openTarget(t, spendSink(p))
 	mustDeliver(t, target, spends(t, 1, "ab", 1, 1), connector.Apply)
@@ -154,7 +148,9 @@ func TestTheServerIsKilled(t *testing.T) {
 		n := 0
 		for r, err := range whole {
 			if n++; n == 2 {
-				own.kill()
+				if err := own.Kill(); err != nil {
+					t.Error(err)
+				}
 			}
 			if !yield(r, err) {
 				return
@@ -164,9 +160,9 @@ func TestTheServerIsKilled(t *testing.T) {
 	if _, _, err := target.Deliver(t.Context(), d); err == nil {
 		t.Fatal("delivered to a server that was killed")
 	}
-	_, _, err = target.Deliver(t.Context(), spends(t, 2, "abc", 2, 0, 2))
+	_, _, err := target.Deliver(t.Context(), spends(t, 2, "abc", 2, 0, 2))
 	says(t, err, "no server answers there", "127.0.0.1", "database postgres", "user postgres")
-	if err := own.start(); err != nil {
+	if err := own.Start(); err != nil {
 		t.Fatal(err)
 	}
 	p.conn = p.connect()

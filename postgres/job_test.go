@@ -32,11 +32,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	address := postgres.ServerForExample()
-	if address == "" {
-		t.Skip("no job is run: there is no PostgreSQL server for it")
-	}
-	d := &desk{t: t, address: address, schema: strings.ToLower(t.Name()), orders: filepath.Join(t.TempDir(), "orders.jsonl"), store: store.NewMemory()}
+	d := &desk{t: t, address: postgres.ServerForExample(t), schema: strings.ToLower(t.Name()), orders: filepath.Join(t.TempDir(), "orders.jsonl"), store: store.NewMemory()}
 	d.lines("drop schema if exists " + d.schema + " cascade; create schema " + d.schema)
 	return d
 }
