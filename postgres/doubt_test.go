@@ -170,3 +170,52 @@ func TestTheServerIsKilled(t *testing.T) {
 	mustDeliver(t, target, spends(t, 2, "abc", 2, 0, 2), connector.Apply)
 	p.expect("select user_id, orders from @.spend order by 1", "a|2", "c|2")
 }
+
+// A server that says nothing any more holds a delivery up for a bounded time.
+func TestTheServerIsSilent(t *testing.T) {
+	own := services.Postgres(t, services.PostgresOptions{Settings: quick()})
+	p := newPlaceOn(t, own)
+	const bound = 700 * time.Millisecond
+	target := openTarget(t, spendSink(p, StatementTimeout(bound), func(s *settings) { s.timeouts.patience = bound }))
+	d := spends(t, 1, "ab", 1, 1)
+	whole := d.Rows
+	d.Rows = func(yield func(connector.Row, error) bool) {
+		for r, err := range whole {
+			if !yield(r, err) {
+				return
+			}
+		}
+		if err := own.Pause(); err != nil {
+			t.Error(err)
+		}
+	}
+	before := time.Now()
+	_, _, err := target.Deliver(t.Context(), d)
+	if err == nil {
+		t.Error("delivered to a server that was stopped")
+	}
+	if took := time.Since(before); took < bound || took > 20*bound {
+		t.Errorf("%v after %v, expected it after about %v", err, took, 2*bound)
+	}
+	if err := own.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	deliverHard(t, target, spends(t, 1, "ab", 1, 1))
+	p.expect("select user_id, orders from @.spend order by 1", "a|1", "b|1")
+	p.expect("select position from @.sluice_delivery", "1")
+}
+
+// deliverHard delivers as an engine does: after an error it tries again.
+func deliverHard(t *testing.T, target connector.Target, d *connector.Delivery) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		verdict, _, err := target.Deliver(t.Context(), d)
+		if err == nil && verdict != connector.Disagree {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("verdict %v, %v", verdict, err)
+		}
+	}
+}
