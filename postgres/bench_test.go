@@ -107,6 +107,17 @@ func (p *place) mergeByHand(rows []byte) {
 	p.exec("commit")
 }
 
+// BenchmarkSmallDelivery measures what a delivery of ten rows takes.
+func BenchmarkSmallDelivery(b *testing.B) {
+	p := newPlace(b)
+	target := openTarget(b, spendSink(p))
+	position := connector.Position(0)
+	for b.Loop() {
+		position++
+		mustDeliver(b, target, spends(b, position, "abcdefghij", 1, 2, 3, 4, 0, 6, 7, 8, 9, int64(position)), connector.Apply)
+	}
+}
+
 // BenchmarkCheck measures what it costs to make a row and look whether its
 // columns can take it.
 func BenchmarkCheck(b *testing.B) {

@@ -18,13 +18,8 @@ import (
 // addressVariable names the database where no option does.
 const addressVariable = "SLUICE_POSTGRES"
 
-const (
-	// connectTimeout bounds each try to connect, if the address sets no bound.
-	connectTimeout = 10 * time.Second
-	// patience is how much longer than the server's own bound an answer is
-	// waited for: the network's time, and the server's for ending a statement.
-	patience = 15 * time.Second
-)
+// connectTimeout bounds each try to connect, if the address sets no bound.
+const connectTimeout = 10 * time.Second
 
 // keepAlive finds within half a minute that the other end is gone without a
 // word.
@@ -73,7 +68,7 @@ func (d *database) run(ctx context.Context, f func(ctx context.Context, c *sessi
 			return err
 		}
 	}
-	err := f(ctx, &session{d.conn, d.timeouts.statement + patience})
+	err := f(ctx, &session{d.conn, d.timeouts.statement + d.timeouts.patience})
 	if err != nil {
 		d.drop(ctx)
 	}
@@ -87,7 +82,7 @@ func (d *database) connect(ctx context.Context) error {
 		return d.connectError(ctx, err)
 	}
 	d.conn = c
-	if err := d.setUp(ctx, &session{c, d.timeouts.statement + patience}); err != nil {
+	if err := d.setUp(ctx, &session{c, d.timeouts.statement + d.timeouts.patience}); err != nil {
 		d.drop(ctx)
 		return d.connectError(ctx, err)
 	}

@@ -6,70 +6,53 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/services"
 )
-
-// withPasswords makes the server ask for passwords, until the test ends, of
-// users whose name begins with "asked".
-func withPasswords(t *testing.T, s *server) {
-	t.Helper()
-	p := newPlaceOn(t, s)
-	hba := p.lines("show hba_file")[0]
-	edit := func(line string) {
-		p.exec(fmt.Sprintf("copy (select '%s' union all select 'host all all 127.0.0.1/32 trust') to '%s'; select pg_reload_conf()", line, hba))
-	}
-	edit(`host all asked 127.0.0.1/32 scram-sha-256`)
-	t.Cleanup(func() { edit("# nobody is asked") })
-}
-
-func (s *server) address(user, password, database string) string {
-	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=disable", user, password, s.port, database)
-}
 
 // A start without a connection says to which host and database, as whom, and
 // why, within a bounded time, and never tells the password.
 func TestNoConnection(t *testing.T) {
-	s := needServer(t)
-	p := newPlace(t)
-	withPasswords(t, s)
+	s := services.Postgres(t, services.PostgresOptions{Settings: quick(), Access: []string{
+		"host all asked 127.0.0.1/32 scram-sha-256", "host all all 127.0.0.1/32 trust",
+	}})
+	p := newPlaceOn(t, s)
 	p.exec("create role asked login password 'right'; create role nobody login")
 	p.exec("create database closed")
 	p.exec("revoke connect on database closed from public")
-	t.Cleanup(func() {
-		p.exec("drop database closed")
-		p.exec("drop role asked; drop role nobody")
-	})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	free, err := freePort()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := fmt.Sprintf("PostgreSQL at 127.0.0.1:%d, ", s.port)
-	// The new settings count once a connection is refused.
-	p.until("passwords are asked for", "select count(*) from pg_hba_file_rules where 'asked' = any (user_name)", "1")
+	free := closed.Addr()
+	closed.Close()
+	host := "PostgreSQL at " + s.Addr() + ", "
 	for _, c := range []struct {
 		address string
 		says    []string
 	}{
-		{s.address("asked", secret, "postgres"), []string{host, "database postgres, user asked: the password is wrong"}},
-		{s.address("postgres", secret, "nowhere"), []string{host, "database nowhere, user postgres: there is no such database", "create database"}},
-		{s.address("nobody", secret, "closed"), []string{host, "database closed, user nobody: the user may not connect", "grant connect"}},
-		{s.address("stranger", secret, "postgres"), []string{host, "user stranger", "stranger"}},
-		{fmt.Sprintf("postgres://me:%s@127.0.0.1:%d/db?sslmode=disable", secret, free), []string{fmt.Sprintf("127.0.0.1:%d, database db, user me: no server answers there", free), "connection refused"}},
+		{address(s, "asked", secret, "postgres"), []string{host, "database postgres, user asked: the password is wrong"}},
+		{address(s, "postgres", secret, "nowhere"), []string{host, "database nowhere, user postgres: there is no such database", "create database"}},
+		{address(s, "nobody", secret, "closed"), []string{host, "database closed, user nobody: the user may not connect", "grant connect"}},
+		{address(s, "stranger", secret, "postgres"), []string{host, "user stranger", "stranger"}},
+		{fmt.Sprintf("postgres://me:%s@%s/db?sslmode=disable", secret, free), []string{free.String() + ", database db, user me: no server answers there", "connection refused"}},
 		{fmt.Sprintf("postgres://me:%s@%s/db?sslmode=disable&connect_timeout=1", secret, silent.Addr()), []string{"no answer within 1s"}},
 		{"postgres://me:" + secret + "@nowhere.invalid/db?connect_timeout=1", []string{"nowhere.invalid:5432, database db, user me: "}},
 		{"postgres://me:" + secret + "@127.0.0.1:port/db", []string{"postgres.Database can't be read"}},
 		{"postgres://me:" + secret + "/word@127.0.0.1/db?sslmode=none", []string{"postgres.Database can't be read"}},
 		{"host=127.0.0.1 password='" + secret, []string{"postgres.Database can't be read"}},
-		{s.address("postgres", secret, "postgres") + "&sslmode=require", []string{host}},
+		{address(s, "postgres", secret, "postgres") + "&sslmode=require", []string{host}},
 	} {
 		before := time.Now()
 		_, err := Insert[int]("t", Database(c.address), CreateTable()).Open(t.Context(), opening(), ownKey())
@@ -88,7 +71,7 @@ func TestNoConnection(t *testing.T) {
 func TestTheAddress(t *testing.T) {
 	s := needServer(t)
 	p := newPlace(t)
-	t.Setenv("SLUICE_POSTGRES", p.server.url())
+	t.Setenv("SLUICE_POSTGRES", p.server.URL(""))
 	var log bytes.Buffer
 	o := opening()
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -107,8 +90,12 @@ func TestTheAddress(t *testing.T) {
 	t.Setenv("SLUICE_POSTGRES", "postgres://"+secret+"@:x")
 	says(t, open(), "SLUICE_POSTGRES can't be read")
 	t.Setenv("SLUICE_POSTGRES", "")
-	t.Setenv("PGHOST", "127.0.0.1")
-	t.Setenv("PGPORT", fmt.Sprint(s.port))
+	host, port, err := net.SplitHostPort(s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PGHOST", host)
+	t.Setenv("PGPORT", port)
 	t.Setenv("PGUSER", "postgres")
 	t.Setenv("PGDATABASE", "postgres")
 	t.Setenv("PGPASSWORD", secret)
@@ -136,7 +123,7 @@ func TestPrivileges(t *testing.T) {
 	t.Cleanup(func() { p.exec("drop owned by clerk; drop role clerk") })
 	p.exec(wideTable)
 	as := func(more ...Option) *sink {
-		return wideSink(p, append([]Option{Database(s.address("clerk", "", "postgres"))}, more...)...)
+		return wideSink(p, append([]Option{Database(address(s, "clerk", "", "postgres"))}, more...)...)
 	}
 	for _, step := range []struct {
 		grant string
@@ -170,7 +157,9 @@ func TestPrivileges(t *testing.T) {
 	p.exec("alter table @.sluice_delivery owner to postgres; revoke all on @.sluice_delivery from clerk")
 	_, err = as().Open(t.Context(), opening(), ownKey())
 	says(t, err, "sluice_delivery", "grant select, insert, update")
-	p.exec("grant select, insert, update on @.sluice_delivery to clerk; alter table @.t drop n")
+	p.exec("grant select, insert, update on @.sluice_delivery to clerk; delete from @.sluice_delivery; revoke create on schema " + p.schema + " from clerk")
+	openTarget(t, as())
+	p.exec("alter table @.t drop n")
 	_, err = as().Open(t.Context(), opening(), ownKey())
 	says(t, err, "lacks n", "only its owner may", `add column if not exists "n" bigint`)
 }
@@ -205,8 +194,37 @@ func TestEncodings(t *testing.T) {
 	p := newPlace(t)
 	p.exec("create database latin template template0 encoding latin1 locale 'C'")
 	t.Cleanup(func() { p.exec("drop database latin") })
-	_, err := Insert[int]("t", Database(p.server.address("postgres", "", "latin")), CreateTable()).Open(t.Context(), opening(), ownKey())
+	_, err := Insert[int]("t", Database(address(p.server, "postgres", "", "latin")), CreateTable()).Open(t.Context(), opening(), ownKey())
 	says(t, err, "database latin: expected the encoding UTF8, found LATIN1")
 	_, err = Insert[int]("t", p.options(Schema("nowhere"), CreateTable())...).Open(t.Context(), opening(), ownKey())
 	says(t, err, "has no schema nowhere", "create schema")
+}
+
+// Connections are as safe as the address asks for.
+func TestEncryptedConnections(t *testing.T) {
+	s := services.Postgres(t, services.PostgresOptions{Settings: quick(), Encrypted: true, Access: []string{"hostssl all all 127.0.0.1/32 trust"}})
+	root := filepath.Join(t.TempDir(), "root.crt")
+	if err := os.WriteFile(root, s.Authority().PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	another, err := services.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := filepath.Join(t.TempDir(), "wrong.crt")
+	if err := os.WriteFile(wrong, another.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func(parameters string) error {
+		target, err := Insert[int]("t", Database("postgres://postgres@"+s.Addr()+"/postgres?"+parameters), CreateTable()).Open(t.Context(), opening(), ownKey())
+		if err != nil {
+			return err
+		}
+		return target.Close()
+	}
+	if err := open("sslmode=verify-full&sslrootcert=" + root); err != nil {
+		t.Error(err)
+	}
+	says(t, open("sslmode=verify-full&sslrootcert="+wrong), "certificate")
+	says(t, open("sslmode=disable"), "doesn't let this user in from here in this way", "no encryption")
 }

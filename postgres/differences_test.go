@@ -176,6 +176,7 @@ func TestMistakes(t *testing.T) {
 		{rowsError(Insert[int]("a-b")), []string{`the table: "a-b" can't be a name here`}},
 		{rowsError(Insert[int](strings.Repeat("x", 64))), []string{"has 64 bytes, the most that PostgreSQL keeps is 63"}},
 		{rowsError(Insert[int]("t", Schema("a b"), LockTimeout(0), IdleTimeout(1<<62), View("1"))), []string{"postgres.Schema", "postgres.LockTimeout(0s): expected 1ms to", "postgres.IdleTimeout", "postgres.View"}},
+		{rowsError(Insert[int]("t", Key("k"))), []string{`postgres.Key("k"): rows that are inserted have no key`}},
 		{rowsError(Delete[pointerKey]("t")), []string{"field K: a key's column is never null"}},
 		{rowsError(Delete[dayKey]("t")), []string{"field Day: a key's column can't be date"}},
 		{tableError[string, tagged](), []string{"field N: a key that is one value has one column, and user is tagged as key too"}},

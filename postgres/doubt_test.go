@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"context"
 	"net"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/goleak"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/services"
 )
 
 // cutter cuts a connection at the write that holds a text: before it, in the
@@ -58,6 +59,7 @@ func (c *cutConn) Write(p []byte) (int, error) {
 // Connections are cut before, in and after a commit, and elsewhere: whatever the
 // outcome, trying again makes it one delivery.
 func TestCutConnections(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, text := range []string{"begin isolation", "for update", "create temporary", "copy ", "PGCOPY", "insert into", "update ", "commit\x00"} {
 		for _, where := range []string{"before", "in", "after"} {
 			t.Run(where+" "+text, func(t *testing.T) {
@@ -135,13 +137,7 @@ func TestSerialisationFailure(t *testing.T) {
 // A server that is killed in the middle of a delivery, and started again, has
 // all of it or nothing.
 func TestTheServerIsKilled(t *testing.T) {
-	needServer(t)
-	runtime.LockOSThread() // the server ends with the thread that started it
-	own, err := startServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(own.remove)
+	own := services.Postgres(t, services.PostgresOptions{}) // with its data kept by fsync
 	p := newPlaceOn(t, own)
 	target := openTarget(t, spendSink(p))
 	mustDeliver(t, target, spends(t, 1, "ab", 1, 1), connector.Apply)
@@ -152,7 +148,9 @@ func TestTheServerIsKilled(t *testing.T) {
 		n := 0
 		for r, err := range whole {
 			if n++; n == 2 {
-				own.kill()
+				if err := own.Kill(); err != nil {
+					t.Error(err)
+				}
 			}
 			if !yield(r, err) {
 				return
@@ -162,13 +160,62 @@ func TestTheServerIsKilled(t *testing.T) {
 	if _, _, err := target.Deliver(t.Context(), d); err == nil {
 		t.Fatal("delivered to a server that was killed")
 	}
-	_, _, err = target.Deliver(t.Context(), spends(t, 2, "abc", 2, 0, 2))
+	_, _, err := target.Deliver(t.Context(), spends(t, 2, "abc", 2, 0, 2))
 	says(t, err, "no server answers there", "127.0.0.1", "database postgres", "user postgres")
-	if err := own.start(); err != nil {
+	if err := own.Start(); err != nil {
 		t.Fatal(err)
 	}
 	p.conn = p.connect()
 	p.expect("select user_id, orders from @.spend order by 1", "a|1", "b|1")
 	mustDeliver(t, target, spends(t, 2, "abc", 2, 0, 2), connector.Apply)
 	p.expect("select user_id, orders from @.spend order by 1", "a|2", "c|2")
+}
+
+// A server that says nothing any more holds a delivery up for a bounded time.
+func TestTheServerIsSilent(t *testing.T) {
+	own := services.Postgres(t, services.PostgresOptions{Settings: quick()})
+	p := newPlaceOn(t, own)
+	const bound = 700 * time.Millisecond
+	target := openTarget(t, spendSink(p, StatementTimeout(bound), func(s *settings) { s.timeouts.patience = bound }))
+	d := spends(t, 1, "ab", 1, 1)
+	whole := d.Rows
+	d.Rows = func(yield func(connector.Row, error) bool) {
+		for r, err := range whole {
+			if !yield(r, err) {
+				return
+			}
+		}
+		if err := own.Pause(); err != nil {
+			t.Error(err)
+		}
+	}
+	before := time.Now()
+	_, _, err := target.Deliver(t.Context(), d)
+	if err == nil {
+		t.Error("delivered to a server that was stopped")
+	}
+	if took := time.Since(before); took < bound || took > 20*bound {
+		t.Errorf("%v after %v, expected it after about %v", err, took, 2*bound)
+	}
+	if err := own.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	deliverHard(t, target, spends(t, 1, "ab", 1, 1))
+	p.expect("select user_id, orders from @.spend order by 1", "a|1", "b|1")
+	p.expect("select position from @.sluice_delivery", "1")
+}
+
+// deliverHard delivers as an engine does: after an error it tries again.
+func deliverHard(t *testing.T, target connector.Target, d *connector.Delivery) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		verdict, _, err := target.Deliver(t.Context(), d)
+		if err == nil && verdict != connector.Disagree {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("verdict %v, %v", verdict, err)
+		}
+	}
 }

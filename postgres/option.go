@@ -26,7 +26,12 @@ type settings struct {
 }
 
 // timeouts are bounds that the server keeps, also when the client is gone.
-type timeouts struct{ statement, lock, idle time.Duration }
+type timeouts struct {
+	statement, lock, idle time.Duration
+	// patience is how much longer than the statement's bound an answer is waited
+	// for: the network's time, and the server's for ending the statement.
+	patience time.Duration
+}
 
 // The defaults: a session that is lost gives its locks back within seconds, and
 // a delivery of an epoch's size has the time it needs.
@@ -34,11 +39,12 @@ const (
 	defaultStatementTimeout = 30 * time.Second
 	defaultLockTimeout      = 10 * time.Second
 	defaultIdleTimeout      = 5 * time.Second
+	defaultPatience         = 15 * time.Second
 	defaultSchema           = "public"
 )
 
 func newSettings(opts []Option) settings {
-	s := settings{schema: defaultSchema, timeouts: timeouts{defaultStatementTimeout, defaultLockTimeout, defaultIdleTimeout}}
+	s := settings{schema: defaultSchema, timeouts: timeouts{defaultStatementTimeout, defaultLockTimeout, defaultIdleTimeout, defaultPatience}}
 	for _, o := range opts {
 		o(&s)
 	}

@@ -133,7 +133,7 @@ func TestTheLastChangeCounts(t *testing.T) {
 	p.expect("select user_id, orders from @.spend order by 1", "d|6", "z|1")
 }
 
-// place2 is a key of two columns.
+// airport is a key of two columns.
 type airport struct {
 	Code string `pg:"airport"`
 	Gate int32

@@ -73,6 +73,17 @@ func (t *target) records() string { return quote(t.settings.schema, recordTable)
 
 func (t *target) keyArgs() []any { return []any{t.key.JobID, t.key.Task, t.key.Sink} }
 
+// makeRecords makes the record's table if it isn't there. Whoever may not create
+// tables can't even ask for one that is.
+func (t *target) makeRecords(ctx context.Context, c *session) error {
+	there := false
+	err := c.query(ctx, func(row pgx.Rows) error { return row.Scan(&there) }, "select to_regclass($1) is not null", t.records())
+	if there || err != nil {
+		return err
+	}
+	return raceSafe(ctx, c, createRecords(t.records()))
+}
+
 // readRecord reads the record; nil if there is none. locked keeps it from others
 // until the transaction ends.
 func (t *target) readRecord(ctx context.Context, c *session, locked bool) (*connector.SinkRecord, error) {

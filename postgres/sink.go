@@ -86,6 +86,9 @@ const singleColumn = "value"
 // table may have its schema before it: "reports.alerts".
 func Insert[T any](table string, opts ...Option) connector.StreamSink[T] {
 	s := streamSink[T]{sink: newSink(insertMode, table, opts)}
+	if key := s.settings.key; key != "" {
+		s.fault = together(s.fault, fmt.Errorf("postgres.Key(%q): rows that are inserted have no key", key))
+	}
 	s.row = derive[T](s.sink, singleColumn)
 	return s
 }

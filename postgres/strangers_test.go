@@ -10,6 +10,8 @@ import (
 // Two jobs that make their records for one table at once: one of them is told.
 func TestStrangersRace(t *testing.T) {
 	p := newPlace(t)
+	// Each insert takes so long that the others come meanwhile.
+	p.exec(createRecords(p.schema+"."+recordTable) + "; create function @.slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.2); return new; end'; create trigger t before insert on @.sluice_delivery for each row execute function @.slow()")
 	errs := make([]error, 6)
 	var wg sync.WaitGroup
 	for i := range errs {

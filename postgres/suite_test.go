@@ -46,7 +46,7 @@ type wiredConn struct {
 
 // replyTime is how long a crashed write's reply is waited for, which many writes
 // don't have.
-const replyTime = 30 * time.Millisecond
+const replyTime = 10 * time.Millisecond
 
 func (c *wiredConn) Write(p []byte) (int, error) {
 	n := c.n.Add(1)

@@ -41,7 +41,7 @@ func (t *target) Record(ctx context.Context) (found *connector.SinkRecord, err e
 func (t *target) Make(ctx context.Context, first connector.SinkRecord) (connector.SinkRecord, error) {
 	var made *connector.SinkRecord
 	err := t.run(ctx, func(ctx context.Context, c *session) (err error) {
-		if err := raceSafe(ctx, c, createRecords(t.records())); err != nil {
+		if err := t.makeRecords(ctx, c); err != nil {
 			return fmt.Errorf("table %s for the sinks' records: %w", t.records(), err)
 		}
 		return c.transaction(ctx, func(ctx context.Context) (bool, error) {
