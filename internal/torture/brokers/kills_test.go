@@ -56,12 +56,21 @@ func (s *shop) killOnce(piece int) {
 	s.t.Helper()
 	p := s.run("pay")
 	if s.rng.IntN(3) > 0 {
-		s.feed(piece)
-		p.must(s.t, "committed", 1+s.rng.IntN(4))
+		for range 1 + s.rng.IntN(4) {
+			s.advance(p, piece/2)
+		}
 		s.feed(piece)
 	}
 	s.moment(400 * time.Millisecond)
 	p.kill()
+}
+
+// advance feeds a running job, which commits something of it.
+func (s *shop) advance(p *process, orders int) {
+	s.t.Helper()
+	had := p.count("committed")
+	s.feed(orders)
+	p.must(s.t, "committed", had+1)
 }
 
 // moment lets some time pass, up to a bound: when something is killed is drawn.
@@ -74,14 +83,13 @@ func (s *shop) moment(most time.Duration) {
 func (s *shop) wakeZombie(piece int) {
 	s.t.Helper()
 	first := s.run("pay")
-	s.feed(piece)
-	first.must(s.t, "committed", 1)
+	s.advance(first, piece)
 	s.feed(piece)
 	s.moment(200 * time.Millisecond)
 	first.signal(syscall.SIGSTOP)
 	second := s.run("pay", "--takeover")
-	s.feed(piece)
-	second.must(s.t, "committed", 2)
+	s.advance(second, piece)
+	s.advance(second, piece)
 	if s.rng.IntN(2) == 0 {
 		s.moment(4 * time.Second) // the transaction that was open may time out
 	}
@@ -98,8 +106,7 @@ func (s *shop) wakeZombie(piece int) {
 func (s *shop) killServers(own *services.Broker, piece int) {
 	s.t.Helper()
 	p := s.run("pay")
-	s.feed(piece)
-	p.must(s.t, "committed", 1)
+	s.advance(p, piece)
 	if s.rng.IntN(2) == 0 {
 		must(s.t, own.Kill())
 		s.moment(2 * time.Second)
@@ -135,11 +142,10 @@ func TestChain(t *testing.T) {
 	}
 	s := newShop(t, broker(t).Addr(), database(t).URL(""))
 	for range kills {
-		s.feed(piece)
 		pay, bill := s.run("pay"), s.run("bill")
 		bill.must(t, "opened", 1)
-		s.feed(piece)
-		pay.must(t, "committed", 2)
+		s.advance(pay, piece)
+		s.advance(pay, piece)
 		s.moment(300 * time.Millisecond)
 		for _, p := range []*process{pay, bill} {
 			if s.rng.IntN(2) == 0 {

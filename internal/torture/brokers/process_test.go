@@ -153,6 +153,18 @@ func (p *process) sees(t *testing.T, name string, times int) bool {
 	}
 }
 
+// count is how many events of a name there were.
+func (p *process) count(name string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.events {
+		if e.Event == name {
+			n++
+		}
+	}
+	return n
+}
+
 // must waits for events that have to come.
 func (p *process) must(t *testing.T, name string, times int) {
 	t.Helper()
