@@ -98,15 +98,15 @@ func hint(err error) string {
 	case header:
 		return "the address doesn't speak TLS: use the encrypted listener's, or leave kafka.TLS and SLUICE_KAFKA_TLS out"
 	case alert:
-		return "the broker refused the encrypted connection: it may want a certificate of the client, by kafka.TLS or SLUICE_KAFKA_CERT and _KEY"
+		return "the broker refused the encrypted connection: give it a certificate of the client, by kafka.TLS or SLUICE_KAFKA_CERT and _KEY"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return "the user or the password is wrong"
+		return "the user or the password is wrong; mend SLUICE_KAFKA_USER and _PASSWORD, or what the program gives"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
-		return "the listener has another mechanism of SASL: see sasl.enabled.mechanisms of the broker"
+		return "the listener has another mechanism of SASL: use one of the broker's sasl.enabled.mechanisms"
 	case errors.Is(err, kerr.IllegalSaslState):
 		return "the listener wants no SASL: leave it out, or use the right listener's address"
 	case isCut(err):
-		return "the broker closes the connection at once: the listener may want TLS or SASL, or another mechanism of it"
+		return "the broker closes the connection at once, as a listener does that wants TLS or SASL: set SLUICE_KAFKA_TLS or SLUICE_KAFKA_SASL, or use the right listener's address"
 	}
 	return ""
 }

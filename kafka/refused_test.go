@@ -83,7 +83,7 @@ func TestRefusedByTheRealBroker(t *testing.T) {
 		says     string
 	}{
 		{"another authority", "TLS", []ClusterOption{TLS(config(other))}, "authority"},
-		{"plain text to TLS", "TLS", nil, "may want TLS"},
+		{"plain text to TLS", "TLS", nil, "wants TLS"},
 		{"TLS to plain text", "SASL", []ClusterOption{TLS(right)}, "TLS"},
 		{"no certificate", "MUTUAL", []ClusterOption{TLS(right)}, "certificate of the client"},
 		{"wrong password", "SASL", []ClusterOption{Plain("alice", "wrong-one")}, "password is wrong"},

@@ -22,6 +22,7 @@ import (
 	"github.com/sluicestream/sluice/internal/operate"
 	"github.com/sluicestream/sluice/internal/runner"
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/kafka"
 	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
@@ -51,6 +52,7 @@ const atText = "spend: branch main, task 0.0, epoch 1841: "
 var inside = map[string]string{
 	"codec.mismatch":              "the cause in a connector.DecodeError",
 	"file.cellError":              "the cause in a connector.DecodeError",
+	"kafka.final":                 "told apart inside of the package, and unwrapped",
 	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
 	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
 }
@@ -71,6 +73,20 @@ func examples() []example {
 		{err: &connector.DecodeError{Field: "Cents", At: 7, Cause: errors.New("expected int64, found a string")}, says: []string{"field Cents", "expected int64", "found a string"}, part: inputError},
 		{err: &file.ChangedError{File: "in/a.jsonl", Expected: "512 bytes", Found: "7"}, begins: "file in/a.jsonl ", says: []string{"expected 512 bytes", "found 7"}},
 		{err: &file.LineError{File: "in/a.jsonl", Offset: 59, Max: 1024, OpenQuote: true}, begins: "file in/a.jsonl: ", says: []string{"byte 59", "1024 bytes", "quote"}},
+		{err: &kafka.ReplacedError{Topic: "orders", Partition: 3, Offset: 59, Expected: "AAAB", Found: "AAAC"}, begins: "topic orders ", says: []string{"expected the id AAAB", "found AAAC", "offset 59 of partition 3"}},
+		{err: &kafka.VanishedError{Topic: "orders", Partition: -1}, begins: "topic orders ", says: []string{"expected a topic that exists"}},
+		{err: &kafka.VanishedError{Topic: "orders", Partition: 3}, begins: "topic orders ", says: []string{"no partition 3"}},
+		{err: &kafka.LostError{Topic: "orders", Partition: 3, From: 59, To: 71}, begins: "topic orders, partition 3: ", says: []string{"offsets 59 to 70", "expected offset 59", "begins at 71"}},
+		{err: &kafka.CutError{Topic: "orders", Partition: 3, From: 59, To: 71, LeaderEpoch: 4}, begins: "topic orders, partition 3: ", says: []string{"offsets 59 to 70", "expected to read on at offset 71, leader epoch 4"}},
+		{err: &kafka.CutError{Topic: "orders", Partition: 3, From: -1, To: 71, LeaderEpoch: 4}, begins: "topic orders, partition 3: ", says: []string{"before offset 71"}},
+		{err: &kafka.GroupInUseError{Group: "spend", Job: "9f1c", Found: "03ab"}, begins: "group spend ", says: []string{"9f1c", "03ab"}},
+		{err: &kafka.GroupInUseError{Group: "spend", Job: "9f1c", Members: []string{"old at /10.0.0.7"}}, begins: "group spend ", says: []string{"expected no members, found old at /10.0.0.7"}},
+		{err: &kafka.GroupInUseError{Group: "spend", Job: "9f1c"}, begins: "group spend ", says: []string{"no job's of Sluice"}},
+		{err: &kafka.NoBeginningError{Group: "old", Partitions: []string{"orders/3"}}, begins: "group old ", says: []string{"orders/3", "expected one for each partition"}},
+		{err: &kafka.NoBeginningError{Partitions: []string{"orders/3"}}, begins: "kafka.Offsets ", says: []string{"orders/3"}},
+		{err: &kafka.PermissionError{Resource: "topic orders", Operation: "Read"}, begins: "topic orders: ", says: []string{"expected the permission", "allow Read on topic orders"}},
+		{err: &kafka.UnreachableError{Brokers: []string{"a:1", "b:2"}, Cause: errors.New("connection refused\nby a")}, begins: "no broker of Kafka ", says: []string{"expected one at a:1, b:2", "found: connection refused by a"}},
+		{err: &kafka.UnreachableError{Brokers: []string{"a:1"}, Hint: "the user or the password is wrong; mend SLUICE_KAFKA_USER", Cause: errors.New("refused")}, begins: "no broker of Kafka ", says: []string{"password"}},
 		{err: &schema.UnsupportedError{Name: "spend", Faults: []schema.Fault{{Path: "A", Reason: "an interface"}, {Path: "B", Reason: "a channel"}}}, begins: "spend.A: ", says: []string{"an interface; spend.B: a channel"}, part: fault},
 		{err: &schema.ResolveError{Name: "spend", Differences: []schema.Difference{{Path: "Cents"}}}, says: []string{"spend.Cents"}, part: fault},
 		{err: &schema.ValueError{Path: "spend.Cents", Reason: "expected a number, found a string"}, begins: "spend.Cents: ", says: []string{"expected", "found"}, part: damaged},
