@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -205,6 +204,6 @@ func TestClosing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.Next(context.Background(), &connector.Batch{}, -1); err == nil {
-		t.Fatal(fmt.Sprint("read from a closed source"))
+		t.Fatal("read from a closed source")
 	}
 }

@@ -1,10 +1,13 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -38,10 +41,10 @@ func reach(ctx context.Context, world *env.Env, client *kgo.Client, brokers []st
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			if within.Err() == nil || last == nil {
+			if within.Err() == nil {
 				last = err
 			}
-			if _, cut := errors.AsType[*kgo.ErrFirstReadEOF](err); cut {
+			if isCut(err) {
 				cuts++
 			}
 			if isHopeless(err) || cuts >= enoughCuts {
@@ -52,6 +55,7 @@ func reach(ctx context.Context, world *env.Env, client *kgo.Client, brokers []st
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
+			last = cmp.Or(last, context.Cause(within))
 			return "", &UnreachableError{Brokers: brokers, Hint: hint(last), Cause: last}
 		}
 	}
@@ -61,9 +65,18 @@ func reach(ctx context.Context, world *env.Env, client *kgo.Client, brokers []st
 func isHopeless(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	_, header := errors.AsType[tls.RecordHeaderError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
+	alert := isAlert(err)
 	broker, refused := errors.AsType[*kerr.Error](err)
 	return verification || header || alert || refused && !broker.Retriable
+}
+
+// isCut tells whether the connection was closed instead of an answer.
+func isCut(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// isAlert tells whether the other side refused an encrypted connection. The standard
+// library has no type for that.
+func isAlert(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "remote error: tls: ")
 }
 
 // hint is what to look at after an error of a connection; empty if nothing tells.
@@ -72,8 +85,7 @@ func hint(err error) string {
 	_, name := errors.AsType[x509.HostnameError](err)
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	_, header := errors.AsType[tls.RecordHeaderError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	_, cut := errors.AsType[*kgo.ErrFirstReadEOF](err)
+	alert := isAlert(err)
 	switch {
 	case err == nil:
 		return ""
@@ -86,15 +98,15 @@ func hint(err error) string {
 	case header:
 		return "the address doesn't speak TLS: use the encrypted listener's, or leave kafka.TLS and SLUICE_KAFKA_TLS out"
 	case alert:
-		return "the broker refused the encrypted connection: it may want a certificate of the client, by kafka.TLS or SLUICE_KAFKA_CERT and _KEY"
+		return "the broker refused the encrypted connection: give it a certificate of the client, by kafka.TLS or SLUICE_KAFKA_CERT and _KEY"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return "the user or the password is wrong"
+		return "the user or the password is wrong; mend SLUICE_KAFKA_USER and _PASSWORD, or what the program gives"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
-		return "the listener has another mechanism of SASL: see sasl.enabled.mechanisms of the broker"
+		return "the listener has another mechanism of SASL: use one of the broker's sasl.enabled.mechanisms"
 	case errors.Is(err, kerr.IllegalSaslState):
 		return "the listener wants no SASL: leave it out, or use the right listener's address"
-	case cut:
-		return "the broker closes the connection at once: the listener may want TLS or SASL, or another mechanism of it"
+	case isCut(err):
+		return "the broker closes the connection at once, as a listener does that wants TLS or SASL: set SLUICE_KAFKA_TLS or SLUICE_KAFKA_SASL, or use the right listener's address"
 	}
 	return ""
 }

@@ -33,7 +33,7 @@ type VanishedError struct {
 // Error implements error.
 func (e *VanishedError) Error() string {
 	if e.Partition < 0 {
-		return fmt.Sprintf("topic %s is not there: expected a topic that exists and may be described; create it, or mend the name or the permissions", e.Topic)
+		return fmt.Sprintf("topic %s is not there: expected a topic that exists; mend the name, or make it", e.Topic)
 	}
 	return fmt.Sprintf("topic %s has no partition %d: expected the one that was read before; bring it back, or give the source another name", e.Topic, e.Partition)
 }
@@ -50,7 +50,7 @@ type LostError struct {
 
 // Error implements error.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("topic %s, partition %d: what lay at offsets %d to %d was removed before it was read: expected offset %d, found that the log begins at %d; nothing was skipped: put the records back under another topic, go on from a copy of the state that needs none of them, or give the source another name, under which it is read from where it begins",
+	return fmt.Sprintf("topic %s, partition %d: what lay at offsets %d to %d was removed before it was read: expected offset %d, found that the log begins at %d; nothing was skipped; give the source another name, under which the topic is read from where it begins, and let retention keep more",
 		e.Topic, e.Partition, e.From, e.To-1, e.From, e.To)
 }
 
@@ -91,14 +91,14 @@ type GroupInUseError struct {
 
 // Error implements error.
 func (e *GroupInUseError) Error() string {
-	const out = "give one of the two another name with kafka.Group, or use kafka.NoGroup"
+	const out = "give the job's group another name with kafka.Group, or use kafka.NoGroup"
 	switch {
 	case e.Found != "":
 		return fmt.Sprintf("group %s is another job's: expected offsets of the job with the id %s, found those of %s; two jobs of one name are in one cluster; %s", e.Group, e.Job, e.Found, out)
 	case len(e.Members) > 0:
-		return fmt.Sprintf("group %s is in use: expected no members, found %s; stop them, or %s", e.Group, shorten(e.Members), out)
+		return fmt.Sprintf("group %s is in use: expected no members, found %s, which must stop first; %s", e.Group, shorten(e.Members), out)
 	}
-	return fmt.Sprintf("group %s has offsets that are no job's of Sluice: expected a group that nobody else uses; to take it over, begin with kafka.FromGroup(%q), else %s", e.Group, e.Group, out)
+	return fmt.Sprintf("group %s has offsets that are no job's of Sluice: expected a group that nobody else uses, or a job that takes it over by kafka.FromGroup(%q); %s", e.Group, e.Group, out)
 }
 
 // NoBeginningError says that nothing tells where a new job begins to read some
@@ -116,7 +116,7 @@ func (e *NoBeginningError) Error() string {
 	if e.Group != "" {
 		from = "group " + e.Group
 	}
-	return fmt.Sprintf("%s has no offset for %s: expected one for each partition; say where those begin, as in kafka.FromGroup(…).Otherwise(kafka.Earliest())", from, shorten(e.Partitions))
+	return fmt.Sprintf("%s has no offset for %s: expected one for each partition; use Otherwise to tell where those begin, as in kafka.FromGroup(…).Otherwise(kafka.Earliest())", from, shorten(e.Partitions))
 }
 
 // PermissionError says that the cluster doesn't allow what a source needs.

@@ -49,11 +49,11 @@ func (r groupReader) CommitOffsets(ctx context.Context, offsets map[string]conne
 	}
 	answers, err := kadm.NewClient(r.client).CommitOffsets(ctx, r.group(), told)
 	if err != nil {
-		return standing(groupError(r.group(), err, "Read"))
+		return standing(groupError(r.group(), err))
 	}
 	for _, a := range answers.Sorted() {
 		if a.Err != nil {
-			return fmt.Errorf("partition %s: %w", place{a.Topic, a.Partition}, standing(groupError(r.group(), a.Err, "Read")))
+			return fmt.Errorf("partition %s: %w", place{a.Topic, a.Partition}, standing(groupError(r.group(), a.Err)))
 		}
 	}
 	return nil
@@ -63,6 +63,9 @@ func (r groupReader) CommitOffsets(ctx context.Context, offsets map[string]conne
 func (r *reader) checkGroup(ctx context.Context) error {
 	return r.ask(ctx, func(ctx context.Context) error {
 		group := r.group()
+		if err := r.checkPermission(ctx, group); err != nil {
+			return err
+		}
 		if err := r.checkMembers(ctx, group); err != nil {
 			return err
 		}
@@ -92,7 +95,7 @@ func (b Beginning) takesOver(group string) bool {
 func (r *reader) checkMembers(ctx context.Context, group string) error {
 	members, err := r.members(ctx, group)
 	if err != nil {
-		return groupError(group, err, "Describe")
+		return groupError(group, err)
 	}
 	if len(members) > 0 {
 		return final{&GroupInUseError{Group: group, Job: r.opening.JobID, Members: members}}
@@ -175,22 +178,39 @@ func (r *reader) offsets(ctx context.Context, group string) (out []kadm.Offset, 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, groupError(group, err, "Describe")
+		return nil, groupError(group, err)
 	}
 	for _, o := range answers.Sorted() {
 		if o.Err != nil {
-			return nil, groupError(group, o.Err, "Describe")
+			return nil, groupError(group, o.Err)
 		}
 		out = append(out, o.Offset)
 	}
 	return out, nil
 }
 
-// groupError is the error that a broker has for a group.
-func groupError(group string, err error, operation string) error {
+// checkPermission sees that offsets may be committed for a group, by a sign of life
+// of a member that there isn't: a broker looks at the permission first, and nothing
+// comes of it.
+func (r *reader) checkPermission(ctx context.Context, group string) error {
+	req := kmsg.NewPtrHeartbeatRequest()
+	req.Group, req.MemberID = group, "sluice-asks-for-permission"
+	resp, err := req.RequestWith(ctx, r.client)
+	if err != nil {
+		return groupError(group, err)
+	}
+	if err := kerr.ErrorForCode(resp.ErrorCode); errors.Is(err, kerr.GroupAuthorizationFailed) {
+		return groupError(group, err)
+	}
+	return nil
+}
+
+// groupError is the error that a broker has for a group. A permission to read one
+// implies all that is asked for.
+func groupError(group string, err error) error {
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
-		return final{&PermissionError{Resource: "group " + group, Operation: operation}}
+		return final{&PermissionError{Resource: "group " + group, Operation: "Read"}}
 	case slices.ContainsFunc([]error{kerr.UnknownMemberID, kerr.IllegalGeneration, kerr.RebalanceInProgress}, func(e error) bool { return errors.Is(err, e) }):
 		return fmt.Errorf("group %s has members of its own now, which Sluice's has never: %w", group, err)
 	}

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -60,7 +61,7 @@ func (r *reader) ask(ctx context.Context, question func(ctx context.Context) err
 		if end, ok := errors.AsType[final](err); ok {
 			return end.cause
 		}
-		if within.Err() == nil || last == nil {
+		if within.Err() == nil {
 			last = err
 		}
 		if within.Err() == nil {
@@ -76,6 +77,7 @@ func (r *reader) ask(ctx context.Context, question func(ctx context.Context) err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
+			last = cmp.Or(last, context.Cause(within))
 			return &UnreachableError{Brokers: r.brokers, Hint: hint(last), Cause: last}
 		}
 	}

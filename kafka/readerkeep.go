@@ -160,7 +160,7 @@ func (r *reader) leaderOf(p *partition, topic topicState) (leader, error) {
 	now := r.opening.Env.Clock.Now()
 	switch {
 	case errors.Is(topic.err, kerr.TopicAuthorizationFailed):
-		r.fail(p, &PermissionError{Resource: "topic " + p.place.topic, Operation: "Describe"})
+		r.fail(p, &PermissionError{Resource: "topic " + p.place.topic, Operation: "Read"})
 		return none, nil
 	case topic.err != nil && !errors.Is(topic.err, kerr.UnknownTopicOrPartition):
 		return none, fmt.Errorf("topic %s: %w", p.place.topic, topic.err)

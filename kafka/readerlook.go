@@ -72,7 +72,7 @@ func (r *reader) look(ctx context.Context, all bool) error {
 			case errors.Is(t.err, kerr.UnknownTopicOrPartition) && clock.Now().Sub(began) >= topicWithin:
 				return final{&VanishedError{name, -1}}
 			case t.err != nil:
-				return topicError(name, t.err, "Describe")
+				return topicError(name, t.err)
 			}
 			if err := t.readable(name); err != nil {
 				return final{err}
@@ -92,11 +92,11 @@ func (t topicState) readable(name string) error {
 	return nil
 }
 
-// topicError is the error that a broker has for a topic. What is missing if it is a
-// permission is what was asked for.
-func topicError(name string, err error, operation string) error {
+// topicError is the error that a broker has for a topic. A permission to read one
+// implies all that is asked for.
+func topicError(name string, err error) error {
 	if errors.Is(err, kerr.TopicAuthorizationFailed) {
-		return final{&PermissionError{Resource: "topic " + name, Operation: operation}}
+		return final{&PermissionError{Resource: "topic " + name, Operation: "Read"}}
 	}
 	return fmt.Errorf("topic %s: %w", name, err)
 }
@@ -173,7 +173,7 @@ func (r *reader) listOnce(ctx context.Context, places []place, at int64) (map[pl
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
 			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return nil, topicError(t.Topic, err, "Describe")
+				return nil, topicError(t.Topic, err)
 			}
 			out[place{t.Topic, p.Partition}] = p.Offset
 		}
@@ -206,7 +206,7 @@ func (r *reader) checkEpoch(ctx context.Context, at place, next int64, epoch int
 	}
 	found := &resp.Topics[0].Partitions[0]
 	if err := kerr.ErrorForCode(found.ErrorCode); err != nil {
-		return topicError(at.topic, err, "Describe")
+		return topicError(at.topic, err)
 	}
 	if found.EndOffset < next {
 		return final{&CutError{Topic: at.topic, Partition: at.number, From: found.EndOffset, To: next, LeaderEpoch: epoch}}
