@@ -72,7 +72,6 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchCompression(compressions[s.compression]),
 		kgo.ProducerLinger(batchWait),
-		kgo.RecordDeliveryTimeout(s.transaction),
 		kgo.RecordPartitioner(newPartitioner()),
 		kgo.MaxBufferedRecords(buffered),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {

@@ -36,7 +36,7 @@ func (p *progressTopic) open(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	if state.partitions == 0 {
-		t := &newTopic{partitions: 1, configs: map[string]string{
+		t := &topicPlan{partitions: 1, configs: map[string]string{
 			"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(progressSegment.Milliseconds(), 10),
 		}}
 		if state.brokers >= 3 {
@@ -54,7 +54,7 @@ func (p *progressTopic) open(ctx context.Context, log *slog.Logger) error {
 }
 
 // check compares the topic's settings with what is needed.
-func (p *progressTopic) check(ctx context.Context, state *topicState) error {
+func (p *progressTopic) check(ctx context.Context, state *foundTopic) error {
 	var faults []string
 	if state.partitions != 1 {
 		faults = append(faults, fmt.Sprintf("partitions is %d, expected 1", state.partitions))

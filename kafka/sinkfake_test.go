@@ -55,8 +55,18 @@ func makeTopic(t testing.TB, addrs []string, topic string, partitions int32, con
 	for k, v := range configs {
 		values[k] = &v
 	}
-	if _, err := kadm.NewClient(plainClient(t, addrs)).CreateTopic(t.Context(), partitions, -1, values, topic); err != nil {
+	admin := kadm.NewClient(plainClient(t, addrs))
+	if _, err := admin.CreateTopic(t.Context(), partitions, -1, values, topic); err != nil {
 		t.Fatal(err)
+	}
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) { // a real broker needs a moment to know of it
+		listed, err := admin.ListTopics(t.Context(), topic)
+		if err == nil && listed[topic].Err == nil && len(listed[topic].Partitions) == int(partitions) {
+			return
+		}
+		if time.Since(begun) > settleWithin {
+			t.Fatalf("topic %s was made and is not there: %v", topic, err)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // sinkSettings are what a sink's options say.
 type sinkSettings struct {
 	cluster     *Cluster
-	create      *newTopic
+	create      *topicPlan
 	transaction time.Duration
 	rows, bytes int64
 	compression Compression
@@ -73,7 +73,7 @@ func (s *sinkSettings) check() error {
 // {"cleanup.policy": "compact"}. Defaults to none: a topic that is missing is an
 // error. A topic that is there is left as it is.
 func CreateTopic(partitions, replication int, configs map[string]string) SinkOption {
-	topic := &newTopic{partitions, replication, maps.Clone(configs)}
+	topic := &topicPlan{partitions, replication, maps.Clone(configs)}
 	return sinkOption(func(s *sinkSettings) { s.create = topic })
 }
 

@@ -17,14 +17,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// newTopic says how a topic is made.
-type newTopic struct {
+// topicPlan says how a topic is made.
+type topicPlan struct {
 	partitions, replication int // replication 0: as the cluster has it
 	configs                 map[string]string
 }
 
-// topicState is what brokers say of a topic.
-type topicState struct {
+// foundTopic is what brokers say of a topic.
+type foundTopic struct {
 	name       string
 	partitions int
 	cluster    string // the cluster's id
@@ -33,7 +33,7 @@ type topicState struct {
 }
 
 // describeTopic asks for a topic; nil if it isn't there.
-func describeTopic(ctx context.Context, client *kgo.Client, name string) (*topicState, error) {
+func describeTopic(ctx context.Context, client *kgo.Client, name string) (*foundTopic, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = kmsg.StringPtr(name)
@@ -47,7 +47,7 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string) (*topic
 		return nil, fmt.Errorf("asked for topic %s, and was told of %d topics", name, len(resp.Topics))
 	}
 	found := resp.Topics[0]
-	s := &topicState{name: name, partitions: len(found.Partitions), brokers: len(resp.Brokers)}
+	s := &foundTopic{name: name, partitions: len(found.Partitions), brokers: len(resp.Brokers)}
 	if resp.ClusterID != nil {
 		s.cluster = *resp.ClusterID
 	}
@@ -67,7 +67,7 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string) (*topic
 }
 
 // need checks that an operation is allowed, where brokers tell.
-func (s *topicState) need(ops ...kadm.ACLOperation) error {
+func (s *foundTopic) need(ops ...kadm.ACLOperation) error {
 	for _, op := range ops {
 		if s.allowed != nil && !slices.Contains(s.allowed, op) && !slices.Contains(s.allowed, kmsg.ACLOperationAll) {
 			return fmt.Errorf("topic %s: this client lacks the permission to %v; it has %v", s.name, op, s.allowed)
@@ -81,7 +81,7 @@ const topicSettleWithin = 20 * time.Second
 
 // createTopic makes a topic unless it is there by now, and waits until brokers
 // know of it.
-func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, t *newTopic) (*topicState, error) {
+func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, t *topicPlan) (*foundTopic, error) {
 	configs := make(map[string]*string, len(t.configs))
 	for _, k := range slices.Sorted(maps.Keys(t.configs)) {
 		configs[k] = kadm.StringPtr(t.configs[k])
@@ -134,10 +134,22 @@ func topicConfigs(ctx context.Context, client *kgo.Client, name string) (map[str
 	return configs, nil
 }
 
+// A topic that somebody has just made is not known to every broker at once, so
+// that one that is missing is looked for this many times, with such pauses.
+const (
+	topicLooks = 5
+	topicPause = 200 * time.Millisecond
+)
+
 // checkTopic finds the sink's topic, makes it if that was asked for, and learns
 // its bounds.
-func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*topicState, error) {
+func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*foundTopic, error) {
 	state, err := describeTopic(ctx, client, s.topic)
+	for looks := 1; err == nil && state.partitions == 0 && looks < topicLooks && s.settings.create == nil; looks++ {
+		if err = env.Pause(ctx, clock, topicPause); err == nil {
+			state, err = describeTopic(ctx, client, s.topic)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
