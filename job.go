@@ -2,7 +2,6 @@ package sluice
 
 import (
 	"fmt"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -243,33 +242,9 @@ func shortFile(file string) string {
 	return file
 }
 
-// functionName is the name of a named function or method, and empty for one
-// that has none.
-func functionName(f any) string {
-	name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		name = name[i+1:]
-	}
-	if anonymous(name) {
-		return ""
-	}
-	return strings.TrimSuffix(name, "-fm")
-}
-
-// anonymous tells whether the compiler made the name up: main.job.func1.
-func anonymous(name string) bool {
-	for part := range strings.SplitSeq(name, ".") {
-		rest, ok := strings.CutPrefix(part, "func")
-		if ok && rest != "" && strings.Trim(rest, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
-}
-
 // label names a step that has no name of its own, for errors.
 func label(step string, f any) string {
-	if name := functionName(f); name != "" {
+	if name := connector.FunctionName(f); name != "" {
 		return step + " " + name
 	}
 	return fmt.Sprintf("%s at %s", step, callSite())

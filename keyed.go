@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/schema"
 )
@@ -19,7 +20,7 @@ func keyOf[K comparable]() (*schema.Key[K], error) { return schema.KeyOf[K]("key
 // Fold folds each record into its key's value: fold changes the value in place,
 // which is zero for a new key. A panic in fold leaves the value as it was.
 func (k *Keyed[K, T]) Fold[S any](state State[K, S], fold func(*S, T)) *Table[K, S] {
-	t := k.table(state, "fold", functionName(fold))
+	t := k.table(state, "fold", connector.FunctionName(fold))
 	if t.spec != nil {
 		engine.AddAlwaysFold(k.keyed, t.spec, fold)
 	}
@@ -29,7 +30,7 @@ func (k *Keyed[K, T]) Fold[S any](state State[K, S], fold func(*S, T)) *Table[K,
 // FoldKeep is [Keyed.Fold] with a function that tells whether the entry stays:
 // where it returns false, the key is deleted, here and in the table's sinks.
 func (k *Keyed[K, T]) FoldKeep[S any](state State[K, S], fold func(*S, T) bool) *Table[K, S] {
-	t := k.table(state, "fold", functionName(fold))
+	t := k.table(state, "fold", connector.FunctionName(fold))
 	if t.spec != nil {
 		engine.AddFold(k.keyed, t.spec, fold)
 	}

@@ -116,7 +116,7 @@ func (s *Stream[T]) KeyBy[K comparable](key func(T) K) *Keyed[K, T] {
 	site := callSite()
 	keys, err := keyOf[K]()
 	if err == nil {
-		out.keyed, err = engine.KeyBy(s.job.graph, s.node, keys, key, functionName(key))
+		out.keyed, err = engine.KeyBy(s.job.graph, s.node, keys, key, connector.FunctionName(key))
 	} else {
 		s.node.Consume(func(*engine.Instance) func(*T) { return func(*T) {} })
 	}

@@ -18,7 +18,8 @@ type Source[T any] interface {
 	// NewDecoder returns the function that decodes record i of a batch into
 	// *v, which is zero. It is used by one goroutine at a time. The value must
 	// not point into the batch's memory, which is used again. An error is a
-	// *[DecodeError] where the field is known.
+	// *[DecodeError] where the field is known, and matches [ErrUnavailable] where
+	// the record isn't to blame.
 	NewDecoder() func(b *Batch, i int, v *T) error
 }
 
@@ -157,11 +158,6 @@ type Record struct {
 	Headers []Header
 }
 
-// ErrUnavailable says that a record couldn't be decoded, or a row not be made, for
-// a reason outside of it, such as a schema registry that does not answer. The job
-// stops; the record is never a dead letter. What a decoder returns wraps it.
-var ErrUnavailable = errors.New("not available")
-
 // NoTime is the time of a record that has none.
 const NoTime = -1 << 63
 
@@ -170,6 +166,12 @@ type Header struct {
 	Key   string
 	Value []byte
 }
+
+// ErrUnavailable says that a record couldn't be decoded, or a row not be made,
+// for a reason outside of it, such as a schema registry that does not answer: the
+// job stops, and the record is never a dead letter. What a decoder or an
+// encoder returns wraps it.
+var ErrUnavailable = errors.New("not the record's fault")
 
 // DecodeError says which field of a record could not be decoded, and why.
 type DecodeError struct {

@@ -7,9 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"reflect"
-	"runtime"
-	"strings"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/schema"
@@ -50,7 +47,7 @@ type appendSink[T any] struct{ folder }
 
 // Rows implements [connector.StreamSink].
 func (s appendSink[T]) Rows() (connector.Rows[T], error) {
-	t, row, err := rowSchema[T]()
+	t, row, err := schema.RowOf[T]()
 	if err != nil {
 		return connector.Rows[T]{}, fmt.Errorf("files in %s: %w", s.path, err)
 	}
@@ -73,13 +70,13 @@ type upsertSink[K comparable, S, R any] struct {
 
 // TableRows implements [connector.TableSink].
 func (s upsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
-	t, row, err := rowSchema[R]()
+	t, row, err := schema.RowOf[R]()
 	if err != nil {
 		return connector.TableRows[K, S]{}, fmt.Errorf("files in %s: %w", s.path, err)
 	}
 	return connector.TableRows[K, S]{
 		Schema:   row,
-		Function: functionName(reflect.ValueOf(s.row)),
+		Function: connector.FunctionName(s.row),
 		NewAppend: func() func(dst []byte, k K, v *S) ([]byte, error) {
 			row := new(R) // used again, since Append takes its address
 			return func(dst []byte, k K, v *S) ([]byte, error) {
@@ -88,32 +85,6 @@ func (s upsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 			}
 		},
 	}, nil
-}
-
-// rowSchema derives the schema of rows. A record of one field is encoded as the
-// field alone, so that a type that is no struct needs no more than the name.
-func rowSchema[R any]() (*schema.Type[R], *schema.Schema, error) {
-	t, err := schema.Of[R]("row")
-	if err != nil {
-		return nil, nil, err
-	}
-	if t.Schema().Kind() == schema.KindRecord {
-		return t, t.Schema(), nil
-	}
-	return t, schema.Record("row", schema.Field{Name: "value", Type: t.Schema()}), nil
-}
-
-// functionName is the name of a named function, and empty for a closure, whose
-// name is the compiler's.
-func functionName(f reflect.Value) string {
-	name := runtime.FuncForPC(f.Pointer()).Name()
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	for part := range strings.SplitSeq(name, ".") {
-		if n, ok := strings.CutPrefix(part, "func"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
-			return ""
-		}
-	}
-	return strings.TrimSuffix(name, "-fm")
 }
 
 // Describe implements [connector.Sink].

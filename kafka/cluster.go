@@ -22,6 +22,7 @@ type Cluster struct {
 	clientID string
 	tls      *tls.Config
 	sasl     []sasl.Mechanism
+	login    string // how and as whom, for people
 	more     []kgo.Opt
 	faults   []string
 }
@@ -29,8 +30,8 @@ type Cluster struct {
 // ClusterOption is a setting of a [Cluster].
 type ClusterOption func(*Cluster)
 
-// Connect returns the cluster that the options describe. What they leave open
-// comes from the environment, as [FromEnvironment] says.
+// Connect returns the cluster that the options describe. If they name no broker,
+// what they leave open comes from the environment, as [FromEnvironment] says.
 func Connect(opts ...ClusterOption) *Cluster {
 	c := &Cluster{}
 	for _, o := range opts {
@@ -62,30 +63,30 @@ func TLS(config *tls.Config) ClusterOption {
 
 // Plain authenticates by SASL/PLAIN, which is to be used with [TLS] only.
 func Plain(user, password string) ClusterOption {
-	return withSASL(plain.Auth{User: user, Pass: password}.AsMechanism())
+	return withSASL("PLAIN as "+user, plain.Auth{User: user, Pass: password}.AsMechanism())
 }
 
 // ScramSHA256 authenticates by SASL/SCRAM-SHA-256.
 func ScramSHA256(user, password string) ClusterOption {
-	return withSASL(scram.Auth{User: user, Pass: password}.AsSha256Mechanism())
+	return withSASL("SCRAM-SHA-256 as "+user, scram.Auth{User: user, Pass: password}.AsSha256Mechanism())
 }
 
 // ScramSHA512 authenticates by SASL/SCRAM-SHA-512.
 func ScramSHA512(user, password string) ClusterOption {
-	return withSASL(scram.Auth{User: user, Pass: password}.AsSha512Mechanism())
+	return withSASL("SCRAM-SHA-512 as "+user, scram.Auth{User: user, Pass: password}.AsSha512Mechanism())
 }
 
 // OAuthBearer authenticates by SASL/OAUTHBEARER. The function is called for each
 // connection, and returns a token that is valid then.
 func OAuthBearer(token func(ctx context.Context) (string, error)) ClusterOption {
-	return withSASL(oauth.Oauth(func(ctx context.Context) (oauth.Auth, error) {
+	return withSASL("OAUTHBEARER", oauth.Oauth(func(ctx context.Context) (oauth.Auth, error) {
 		t, err := token(ctx)
 		return oauth.Auth{Token: t}, err
 	}))
 }
 
-func withSASL(m sasl.Mechanism) ClusterOption {
-	return func(c *Cluster) { c.sasl = []sasl.Mechanism{m} }
+func withSASL(login string, m sasl.Mechanism) ClusterOption {
+	return func(c *Cluster) { c.login, c.sasl = login, []sasl.Mechanism{m} }
 }
 
 // Client gives the client library further options, which come last: an escape
@@ -97,6 +98,42 @@ func Client(opts ...kgo.Opt) ClusterOption {
 
 // errNoBrokers is what there is to say where nothing names a broker.
 var errNoBrokers = errors.New("no broker of Kafka is named: use kafka.Connect(kafka.Brokers(\"host:port\")), or set SLUICE_KAFKA=host:port")
+
+// String tells where the cluster is and how it is entered, without any secret.
+func (c *Cluster) String() string {
+	where := strings.Join(c.brokers, ",")
+	if where == "" {
+		where = "the environment's"
+	}
+	if c.tls != nil {
+		where += ", TLS"
+	}
+	if c.login != "" {
+		where += ", " + c.login
+	}
+	return "kafka " + where
+}
+
+// GoString is String: no verb prints secrets.
+func (c *Cluster) GoString() string { return c.String() }
+
+// newClient makes a client for a job, with options of the caller's own, and tells
+// the addresses that it begins with. Nothing is connected yet.
+func (c *Cluster) newClient(job string, own ...kgo.Opt) (*kgo.Client, []string, error) {
+	c, err := c.withEnvironment()
+	if err != nil {
+		return nil, nil, fmt.Errorf("kafka: %w", err)
+	}
+	opts, err := c.options(job)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := kgo.NewClient(slices.Concat(opts, own, c.more)...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("kafka: %w", err)
+	}
+	return client, c.brokers, nil
+}
 
 // options are the client library's, for the job of the given name.
 func (c *Cluster) options(job string) ([]kgo.Opt, error) {

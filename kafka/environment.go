@@ -57,7 +57,7 @@ func (c *Cluster) withEnvironment() (*Cluster, error) {
 		out.tls = found.tls
 	}
 	if out.sasl == nil {
-		out.sasl = found.sasl
+		out.sasl, out.login = found.sasl, found.login
 	}
 	return &out, nil
 }

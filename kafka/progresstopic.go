@@ -54,7 +54,7 @@ func (p *progressTopic) open(ctx context.Context, log *slog.Logger) error {
 }
 
 // check compares the topic's settings with what is needed.
-func (p *progressTopic) check(ctx context.Context, state *foundTopic) error {
+func (p *progressTopic) check(ctx context.Context, state *topicSettings) error {
 	var faults []string
 	if state.partitions != 1 {
 		faults = append(faults, fmt.Sprintf("partitions is %d, expected 1", state.partitions))

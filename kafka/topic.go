@@ -23,8 +23,8 @@ type topicPlan struct {
 	configs                 map[string]string
 }
 
-// foundTopic is what brokers say of a topic.
-type foundTopic struct {
+// topicSettings is what brokers say of a topic.
+type topicSettings struct {
 	name       string
 	partitions int
 	cluster    string // the cluster's id
@@ -33,7 +33,7 @@ type foundTopic struct {
 }
 
 // describeTopic asks for a topic; nil if it isn't there.
-func describeTopic(ctx context.Context, client *kgo.Client, name string) (*foundTopic, error) {
+func describeTopic(ctx context.Context, client *kgo.Client, name string) (*topicSettings, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = kmsg.StringPtr(name)
@@ -47,7 +47,7 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string) (*found
 		return nil, fmt.Errorf("asked for topic %s, and was told of %d topics", name, len(resp.Topics))
 	}
 	found := resp.Topics[0]
-	s := &foundTopic{name: name, partitions: len(found.Partitions), brokers: len(resp.Brokers)}
+	s := &topicSettings{name: name, partitions: len(found.Partitions), brokers: len(resp.Brokers)}
 	if resp.ClusterID != nil {
 		s.cluster = *resp.ClusterID
 	}
@@ -67,7 +67,7 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string) (*found
 }
 
 // need checks that an operation is allowed, where brokers tell.
-func (s *foundTopic) need(ops ...kadm.ACLOperation) error {
+func (s *topicSettings) need(ops ...kadm.ACLOperation) error {
 	for _, op := range ops {
 		if s.allowed != nil && !slices.Contains(s.allowed, op) && !slices.Contains(s.allowed, kmsg.ACLOperationAll) {
 			return fmt.Errorf("topic %s: this client lacks the permission to %v; it has %v", s.name, op, s.allowed)
@@ -81,7 +81,7 @@ const topicSettleWithin = 20 * time.Second
 
 // createTopic makes a topic unless it is there by now, and waits until brokers
 // know of it.
-func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, t *topicPlan) (*foundTopic, error) {
+func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, t *topicPlan) (*topicSettings, error) {
 	configs := make(map[string]*string, len(t.configs))
 	for _, k := range slices.Sorted(maps.Keys(t.configs)) {
 		configs[k] = kadm.StringPtr(t.configs[k])
@@ -143,7 +143,7 @@ const (
 
 // checkTopic finds the sink's topic, makes it if that was asked for, and learns
 // its bounds.
-func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*foundTopic, error) {
+func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*topicSettings, error) {
 	state, err := describeTopic(ctx, client, s.topic)
 	for looks := 1; err == nil && state.partitions == 0 && looks < topicLooks && s.settings.create == nil; looks++ {
 		if err = env.Pause(ctx, clock, topicPause); err == nil {

@@ -11,10 +11,13 @@ import (
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
-// RunSluice is the sluice command. It returns the exit code.
-func RunSluice(args []string) int { return execute(sluiceCommand(), args, os.Stdout, os.Stderr) }
+// RunSluice is the sluice command, with more commands below it than a job's binary
+// is to hold. It returns the exit code.
+func RunSluice(args []string, more ...*cobra.Command) int {
+	return execute(sluiceCommand(more), args, os.Stdout, os.Stderr)
+}
 
-func sluiceCommand() *cobra.Command {
+func sluiceCommand(more []*cobra.Command) *cobra.Command {
 	p := new(place)
 	root := &cobra.Command{
 		Use:   "sluice",
@@ -35,6 +38,7 @@ have in common are taken.
 	p.addTo(root)
 	addConfig(root)
 	group(root, logCommand(p), showCommand(p), statusCommand(p), fsckCommand(p), raceCommand(p), stopCommand(p), stateCommand(p), gcCommand(p), newCommand(), versionCommand())
+	root.AddCommand(more...)
 	completer{place: p}.complete(root)
 	return root
 }

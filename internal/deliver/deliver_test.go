@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -14,6 +15,8 @@ import (
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/outbox"
+	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -151,5 +154,105 @@ func TestANewerOwnerExplainsADisagreement(t *testing.T) {
 	d.Add(owed(1))
 	if err := d.Run(t.Context()); !errors.Is(err, fenced) {
 		t.Fatalf("the error is %v, want %v", err, fenced)
+	}
+}
+
+// boxOf freezes an outbox of n objects with a row each.
+func boxOf(t *testing.T, s store.Store, n int) (objects []epoch.Object) {
+	t.Helper()
+	var rows outbox.Rows
+	for i := range n {
+		rows.Begin(uint64(i), 0, connector.Append, 0)
+		rows.Row(true)
+		rows.Buf = append(rows.Buf, byte(2*i)) // a long of Avro
+		rows.Wire(false)
+		rows.End()
+	}
+	form := outbox.Form{Sink: "out", Contract: 1, Row: schema.Record("row", schema.Field{Name: "n", Type: schema.Long()}), MaxRows: 1}
+	objects, err := outbox.Write(t.Context(), s, "job", form, []outbox.Batch{{Rows: &rows}}, func() (string, error) {
+		n--
+		return fmt.Sprint("box", n), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// partsSink is a sink that keeps the places and the rows that it got.
+type partsSink struct {
+	fakeSink
+	got   []string
+	told  []string
+	fails int // the delivery that fails after it was applied, from 1
+}
+
+func (f *partsSink) Deliver(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	verdict, found, err := f.fakeSink.Deliver(ctx, d)
+	if verdict != connector.Apply {
+		return verdict, found, err
+	}
+	rows := ""
+	for row, err := range d.Rows {
+		if err != nil {
+			return verdict, found, err
+		}
+		rows += fmt.Sprint(row.Row[0] / 2)
+	}
+	f.got = append(f.got, fmt.Sprintf("%d/%d: %s", d.Record.Position, d.Record.Part, rows))
+	for _, o := range d.Offsets {
+		f.told = append(f.told, fmt.Sprintf("%d/%d: %s %d", d.Record.Position, d.Record.Part, o.Group, o.Offsets["p"].Next))
+	}
+	if f.fails--; f.fails == 0 {
+		return verdict, found, errors.New("the reply is lost")
+	}
+	return verdict, found, nil
+}
+
+// A delivery in parts is applied part by part, each once, wherever it is cut
+// short, and the group's offsets go with the last.
+func TestPartsAreAppliedOnce(t *testing.T) {
+	s := store.NewMemory()
+	objects := boxOf(t, s, 3)
+	for fails := range 4 {
+		f := &partsSink{fakeSink: fakeSink{record: at(4)}, fails: fails}
+		d := newDeliverer(t, &f.fakeSink, noneNewer)
+		d.o.Store, d.o.Target, d.o.Confirmed, d.confirmed = s, f, 4, 4
+		d.o.Groups = map[string]string{"in": "people"}
+		d.Add(Owed{
+			From: 4, To: 5, Branch: "main", Epoch: 8, Manifest: "hash", Outbox: objects, Parted: true,
+			Sources: map[string]epoch.SourceState{"in": {Partitions: map[string]epoch.Offset{"p": {Next: 77}}}},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- d.Run(ctx) }()
+		if err := d.Wait(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"4/1: 0", "4/2: 1", "5/0: 2"}; !slices.Equal(f.got, want) {
+			t.Errorf("failing at %d: got %q, want %q", fails, f.got, want)
+		}
+		if want := []string{"5/0: people 77"}; !slices.Equal(f.told, want) {
+			t.Errorf("failing at %d: the group was told %q, want %q", fails, f.told, want)
+		}
+	}
+}
+
+// A deliverer that was shut out by a newer owner looks into the log before it
+// would shut that one out in its turn (H18).
+func TestADuelEndsAfterOneBlow(t *testing.T) {
+	fenced := &epoch.FencedError{At: epoch.At{Job: "job", Branch: "main", Task: "0.0", Epoch: 9}, Owner: "other"}
+	f := &fakeSink{record: at(0), fail: []error{errors.New("a newer producer has fenced this one")}}
+	d := newDeliverer(t, f, func(context.Context) error { return fenced })
+	d.Add(owed(1))
+	if err := d.Run(t.Context()); !errors.Is(err, fenced) {
+		t.Fatalf("the error is %v, want %v", err, fenced)
+	}
+	if len(f.applied) > 0 {
+		t.Error("it was delivered again")
 	}
 }

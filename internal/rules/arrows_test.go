@@ -15,7 +15,7 @@ type arrow struct {
 }
 
 // public are the packages for users.
-const public = ". codec connector env file schema sluicetest store"
+const public = ". codec codec/registry codec/registry/registrytest connector env file kafka kafka/embedded postgres schema sluicetest store"
 
 // arrows has a row for every package of the tree.
 var arrows = []arrow{
@@ -35,9 +35,15 @@ var arrows = []arrow{
 
 	// Connectors know the contract alone; each is the only importer of its
 	// client library.
+	{"codec", "connector schema", "google.golang.org/protobuf"},
+	{"codec/registry", "codec connector env", "github.com/twmb/franz-go/pkg/sr"},
+	{"codec/registry/registrytest", "codec", "github.com/bufbuild/protocompile google.golang.org/protobuf"},
 	{"codec", "connector schema env", ""},
 	{"kafka/...", "codec connector env schema kafka/...", "github.com/twmb/franz-go"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
+	{"postgres", "connector schema", "github.com/jackc/pgx/v5"},
+
+	{"kafka/embedded", "", "github.com/twmb/franz-go"},
 
 	// The inside, from the epoch log up.
 	{"internal/epoch", "env store", ""},
@@ -55,6 +61,7 @@ var arrows = []arrow{
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
+	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 
 	// What only tests use.
 	{"internal/faultstore", "store", ""},
@@ -67,7 +74,7 @@ var arrows = []arrow{
 	{"internal/torture/...", public + " internal/faultenv internal/torture/...", ""},
 
 	// Programs. Examples show what users can do, so they do only that.
-	{"cmd/sluice", "internal/cli", ""},
+	{"cmd/sluice", "internal/cli internal/dev", ""},
 	{"examples/...", public + " examples/...", "charm.land/lipgloss/v2"},
 	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress"},
 }

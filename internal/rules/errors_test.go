@@ -23,7 +23,7 @@ var makers = map[string]bool{"fmt.Errorf": true, "errors.New": true, ".usagef": 
 var empty = regexp.MustCompile(`(?i)\b(failed to|unable to|error (while|when|in)|an error occurred|something went wrong|invalid argument)\b`)
 
 // proper are words with a capital that begin a text by right.
-var proper = map[string]bool{"Avro": true, "Go": true, "Kafka": true, "Unix": true}
+var proper = map[string]bool{"Avro": true, "Go": true, "Kafka": true, "PostgreSQL": true, "Unix": true}
 
 // unwrapped are files that tell a cause without wrapping it, and why.
 var unwrapped = map[string]string{}

@@ -10,6 +10,7 @@ import (
 var worldly = map[string]string{
 	"kafka/environment.go":       "reads the settings that stand in the environment, before anything runs",
 	"env":                        "is the way to the world",
+	"codec/registry":             "speaks HTTP with a schema registry",
 	"main.go":                    "ends the process with the command line's exit code",
 	"options.go":                 "names the type of the listener that it is given",
 	"store/folder.go":            "tells the system's errors apart",
@@ -17,10 +18,13 @@ var worldly = map[string]string{
 	"store/filesystem_linux.go":  "asks the system for a file system's name",
 	"store/upload.go":            "tells the system's errors apart",
 	"store/storetest":            "starts processes that race each other",
+	"postgres/connect.go":        "connects to the server, and reads its address from the environment",
 	"internal/cli":               "is the edge between a person and the library: terminal, signals, exit codes",
+	"internal/dev":               "is a command: signals, a file that is named, output",
 	"internal/epoch/process.go":  "asks the operating system who this process is",
 	"internal/memory/process.go": "looks for the limits of this process",
 	"internal/operate":           "answers over HTTP",
+	"kafka/embedded":             "listens, and has a folder that is locked",
 	"internal/services":          "starts real servers for tests",
 	"internal/cutproxy":          "stands between clients and servers, for tests",
 }

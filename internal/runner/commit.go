@@ -155,8 +155,8 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	c.r.cleaning.committed(c.r.o.KeepEpochs)
 	_, hash := c.r.owner.Head()
 	for _, s := range c.r.sinks {
-		if o, ok := owedBy(m, hash, s.spec.Name); ok {
-			s.deliver.Add(o)
+		if o, ok := epoch.OwedBy(m, s.spec.Name); ok {
+			s.deliver.Add(deliveryOf(o, hash, s.spec.Name))
 		}
 	}
 	c.groups.add(m)

@@ -38,10 +38,10 @@ type reached struct {
 // tellAgain is the time after which what could not be told is tried again.
 const tellAgain = time.Second
 
-// startGroups begins to tell. Where the job's only sink is in a source's own
-// system, the sink tells that in its transactions.
-func (r *runner) startGroups(ctx context.Context, readers map[string]connector.GroupReader) *groups {
-	g := &groups{r: r, readers: readers, told: map[string]epoch.Position{}}
+// newGroups decides who tells which system. Where the job's only sink is in a
+// source's own, the sink does in its transactions.
+func (r *runner) newGroups(readers map[string]connector.GroupReader) *groups {
+	g := &groups{r: r, readers: readers, told: map[string]epoch.Position{}, stop: func() {}}
 	r.told = map[string]string{}
 	if len(r.sinks) == 1 {
 		if target, ok := r.sinks[0].target.(connector.GroupTarget); ok {
@@ -53,13 +53,18 @@ func (r *runner) startGroups(ctx context.Context, readers map[string]connector.G
 		}
 	}
 	maps.DeleteFunc(g.readers, func(source string, _ connector.GroupReader) bool { return r.told[source] != "" })
-	ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if len(g.readers) > 0 {
-		head, _ := r.owner.Head()
-		g.add(head)
-		g.ending.Go(func() { g.loop(ctx) })
-	}
 	return g
+}
+
+// start begins to tell.
+func (g *groups) start(ctx context.Context) {
+	if len(g.readers) == 0 {
+		return
+	}
+	ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	head, _ := g.r.owner.Head()
+	g.add(head)
+	g.ending.Go(func() { g.loop(ctx) })
 }
 
 // someDelivered wakes whoever tells the groups.

@@ -141,7 +141,7 @@ type sink struct {
 // that may help.
 func (r *runner) sidestep(failed *engine.RecordError) bool {
 	id := engine.RecordID{Source: failed.Source, Partition: failed.Partition, Offset: failed.Offset}
-	if !r.o.DeadLetters || r.skip[id] != nil {
+	if !r.o.DeadLetters || r.skip[id] != nil || errors.Is(failed, connector.ErrUnavailable) {
 		return false
 	}
 	r.skip[id] = failed
@@ -268,8 +268,7 @@ func (r *runner) attempt(ctx context.Context) error {
 	if err := r.begin(ctx, found); err != nil {
 		return err
 	}
-	c.groups = r.startGroups(ctx, run.Groups())
-	defer c.groups.end()
+	c.groups = r.newGroups(run.Groups())
 	if err := r.restore(ctx, run); err != nil {
 		return err
 	}
@@ -280,6 +279,8 @@ func (r *runner) attempt(ctx context.Context) error {
 		return err
 	}
 	c.begin()
+	c.groups.start(ctx)
+	defer c.groups.end()
 	run.Start(ctx)
 	r.o.Board.SetRole(vitals.Running)
 	return c.loop(ctx, run)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/sluicestream/sluice/connector"
@@ -183,15 +184,18 @@ func (r *runner) backlog(ctx context.Context, head epoch.Manifest) (map[string][
 			return nil, err
 		}
 	}
-	for i := len(back) - 1; i >= 0; i-- {
-		hash, err := hashOf(back[i])
+	slices.Reverse(back)
+	for _, s := range r.sinks {
+		found, err := epoch.Backlog(back, s.spec.Name, head.Sinks[s.spec.Name].Confirmed)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w; `sluice fsck %s` tells more", r.o.Job, err, r.o.Job)
 		}
-		for _, s := range r.sinks {
-			if o, ok := owedBy(back[i], hash, s.spec.Name); ok && o.To > head.Sinks[s.spec.Name].Confirmed {
-				owed[s.spec.Name] = append(owed[s.spec.Name], o)
+		for _, o := range found {
+			hash, err := hashOf(o.Manifest)
+			if err != nil {
+				return nil, err
 			}
+			owed[s.spec.Name] = append(owed[s.spec.Name], deliveryOf(o, hash, s.spec.Name))
 		}
 	}
 	return owed, nil
@@ -205,20 +209,14 @@ func hashOf(m epoch.Manifest) (string, error) {
 	return epoch.Hash(data), nil
 }
 
-// owedBy is what a data epoch owes a sink.
-func owedBy(m epoch.Manifest, hash, sink string) (deliver.Owed, bool) {
-	s, ok := m.Sinks[sink]
-	if !ok || m.Live == nil || m.Position <= s.Start || s.Dropped != "" {
-		return deliver.Owed{}, false
-	}
-	from := m.Position - 1
-	if from == s.Start {
-		from = s.Confirmed // behind a gap, the position before it
-	}
+// deliveryOf is what is owed, as the deliverer takes it.
+func deliveryOf(o epoch.Owed, hash, sink string) deliver.Owed {
+	m := o.Manifest
+	s := m.Sinks[sink]
 	return deliver.Owed{
-		From: from, To: m.Position, Live: *m.Live, Branch: m.Branch,
+		From: o.From, To: o.To, Live: *m.Live, Branch: m.Branch,
 		Epoch: m.Epoch, Manifest: hash, Outbox: s.Outbox, Parted: len(s.Parts) > 0, Sources: m.Sources,
-	}, true
+	}
 }
 
 // carry is the manifest that follows m if nothing happens.

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/codec/registry"
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/internal/avrofile"
@@ -22,6 +24,7 @@ import (
 	"github.com/sluicestream/sluice/internal/operate"
 	"github.com/sluicestream/sluice/internal/runner"
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/postgres"
 	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
@@ -49,8 +52,15 @@ const atText = "spend: branch main, task 0.0, epoch 1841: "
 // inside are the types without a name outside of their package, and what carries
 // them out of it.
 var inside = map[string]string{
+	"codec.blameless":             "begins with the codec, and tells what the registry or the schema said",
+	"codec.formatError":           "the cause in a connector.DecodeError",
 	"codec.mismatch":              "the cause in a connector.DecodeError",
+	"codec.plainError":            "the cause in a connector.DecodeError",
+	"codec.unresolvable":          "the cause in a connector.DecodeError",
+	"codec/registry.ended":        "the cause in a registry.Error",
 	"file.cellError":              "the cause in a connector.DecodeError",
+	"postgres.cellError":          "the column of a misfit, or of damage, told with the row's number by a delivery",
+	"postgres.misfit":             "the Reason of a postgres.ValueError, or the cause of a cellError",
 	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
 	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
 }
@@ -69,8 +79,15 @@ func examples() []example {
 		{err: &sluice.PendingError{Job: "spend", Pending: map[string]int{"b": 2, "a": 1}}, begins: "spend: ", says: []string{"1 to sink a, 2 to sink b"}},
 
 		{err: &connector.DecodeError{Field: "Cents", At: 7, Cause: errors.New("expected int64, found a string")}, says: []string{"field Cents", "expected int64", "found a string"}, part: inputError},
+		{err: &registry.Error{Registry: "http://schemas:8081", What: "the schema of id 7", Status: 401, Attempts: 1, Cause: errors.New("HTTP status 401")}, begins: "schema registry http://schemas:8081: the schema of id 7: ", says: []string{"401", "registry.BasicAuth"}, part: inputError},
+		{err: &registry.Error{Registry: "http://schemas:8081", What: "the schema of id 7", Attempts: 11, Waited: 26 * time.Second, Cause: errors.New("connection refused")}, begins: "schema registry http://schemas:8081: ", says: []string{"connection refused", "11 times", "26s"}, part: inputError},
+		{err: &registry.IncompatibleError{Registry: "http://schemas:8081", Subject: "orders-value", Mode: "FULL", Version: 3, Messages: []string{"field Cents"}}, begins: "schema registry http://schemas:8081: subject orders-value: ", says: []string{"expected", "version 3", "mode FULL", "found", "field Cents", "bring the type back"}},
+		{err: &registry.MissingError{Registry: "http://schemas:8081", Subject: "orders-value", Newest: 3}, begins: "schema registry http://schemas:8081: subject orders-value: ", says: []string{"expected", "found", "version 3", "codec.LookUpOnly"}},
 		{err: &file.ChangedError{File: "in/a.jsonl", Expected: "512 bytes", Found: "7"}, begins: "file in/a.jsonl ", says: []string{"expected 512 bytes", "found 7"}},
 		{err: &file.LineError{File: "in/a.jsonl", Offset: 59, Max: 1024, OpenQuote: true}, begins: "file in/a.jsonl: ", says: []string{"byte 59", "1024 bytes", "quote"}},
+		{err: &postgres.ColumnError{Table: "public.spend", Column: "cents", Expected: "bigint", Found: "integer", Repair: "run: alter table spend"}, begins: "table public.spend, column cents: ", says: []string{"expected bigint, found integer", "alter table spend"}},
+		{err: &postgres.ValueError{Table: "public.spend", Column: "name", Reason: "a text can't hold NUL"}, begins: "table public.spend, column name: ", says: []string{"can't hold NUL"}, part: inputError},
+		{err: &postgres.ConnectError{Host: "db7:5432", Database: "shop", User: "ann", Reason: "the password is wrong; put the right one into PGPASSWORD"}, begins: "PostgreSQL at db7:5432, ", says: []string{"database shop", "user ann", "the password is wrong"}},
 		{err: &schema.UnsupportedError{Name: "spend", Faults: []schema.Fault{{Path: "A", Reason: "an interface"}, {Path: "B", Reason: "a channel"}}}, begins: "spend.A: ", says: []string{"an interface; spend.B: a channel"}, part: fault},
 		{err: &schema.ResolveError{Name: "spend", Differences: []schema.Difference{{Path: "Cents"}}}, says: []string{"spend.Cents"}, part: fault},
 		{err: &schema.ValueError{Path: "spend.Cents", Reason: "expected a number, found a string"}, begins: "spend.Cents: ", says: []string{"expected", "found"}, part: damaged},

@@ -1,0 +1,100 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/sluicestream/sluice/env"
+)
+
+// enoughCuts is how often a broker may close a connection at once before that is
+// taken for a setting that is wrong, not for a broker that is starting.
+const enoughCuts = 5
+
+// reach finds a broker that answers, for a bounded time, and tells the cluster's id.
+// It asks the addresses themselves, one by one, so that the error is what happened
+// there; what can't pass by itself, such as a wrong password, ends it at once.
+func reach(ctx context.Context, world *env.Env, client *kgo.Client, brokers []string) (cluster string, err error) {
+	within, cancel := env.Within(ctx, world.Clock, reachWithin)
+	defer cancel()
+	var last error
+	for try, cuts := 0, 0; ; try++ {
+		for _, broker := range client.SeedBrokers() {
+			req := kmsg.NewPtrMetadataRequest()
+			req.Topics = []kmsg.MetadataRequestTopic{}
+			resp, err := broker.Request(within, req)
+			if err == nil {
+				if id := resp.(*kmsg.MetadataResponse).ClusterID; id != nil {
+					cluster = *id
+				}
+				return cluster, nil
+			}
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			if within.Err() == nil || last == nil {
+				last = err
+			}
+			if _, cut := errors.AsType[*kgo.ErrFirstReadEOF](err); cut {
+				cuts++
+			}
+			if isHopeless(err) || cuts >= enoughCuts {
+				return "", &UnreachableError{Brokers: brokers, Hint: hint(err), Cause: err}
+			}
+		}
+		if err := env.Pause(within, world.Clock, pauseAfter(try)); err != nil {
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			return "", &UnreachableError{Brokers: brokers, Hint: hint(last), Cause: last}
+		}
+	}
+}
+
+// isHopeless tells whether an error of a connection can't pass by itself.
+func isHopeless(err error) bool {
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, header := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	broker, refused := errors.AsType[*kerr.Error](err)
+	return verification || header || alert || refused && !broker.Retriable
+}
+
+// hint is what to look at after an error of a connection; empty if nothing tells.
+func hint(err error) string {
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, name := errors.AsType[x509.HostnameError](err)
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, header := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	_, cut := errors.AsType[*kgo.ErrFirstReadEOF](err)
+	switch {
+	case err == nil:
+		return ""
+	case unknown:
+		return "name the authority of the broker's certificate, with kafka.TLS or SLUICE_KAFKA_CA"
+	case name:
+		return "the broker's certificate is for other names: use one of these as the address, or give the broker one for its own"
+	case verification:
+		return "the broker's certificate isn't valid: renew it, or see that the clocks are right"
+	case header:
+		return "the address doesn't speak TLS: use the encrypted listener's, or leave kafka.TLS and SLUICE_KAFKA_TLS out"
+	case alert:
+		return "the broker refused the encrypted connection: it may want a certificate of the client, by kafka.TLS or SLUICE_KAFKA_CERT and _KEY"
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return "the user or the password is wrong"
+	case errors.Is(err, kerr.UnsupportedSaslMechanism):
+		return "the listener has another mechanism of SASL: see sasl.enabled.mechanisms of the broker"
+	case errors.Is(err, kerr.IllegalSaslState):
+		return "the listener wants no SASL: leave it out, or use the right listener's address"
+	case cut:
+		return "the broker closes the connection at once: the listener may want TLS or SASL, or another mechanism of it"
+	}
+	return ""
+}

@@ -1,0 +1,168 @@
+package kafka
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ReplacedError says that a topic is not the one that was read before: it was
+// deleted and made anew.
+type ReplacedError struct {
+	// Topic is its name, Partition the number of the one that was to be read on
+	// from Offset.
+	Topic     string
+	Partition int32
+	Offset    int64
+	// Expected and Found are the topic's id as it was and as it is.
+	Expected, Found string
+}
+
+// Error implements error.
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("topic %s has been deleted and made anew: expected the id %s, found %s; offset %d of partition %d, which is to be read next, means nothing in it; give the source another name, under which the new topic is read from its beginning",
+		e.Topic, e.Expected, e.Found, e.Offset, e.Partition)
+}
+
+// VanishedError says that a topic, or a partition of one, is not there.
+type VanishedError struct {
+	// Topic is its name, Partition the number, or -1 for the whole topic.
+	Topic     string
+	Partition int32
+}
+
+// Error implements error.
+func (e *VanishedError) Error() string {
+	if e.Partition < 0 {
+		return fmt.Sprintf("topic %s is not there: expected a topic that exists and may be described; create it, or mend the name or the permissions", e.Topic)
+	}
+	return fmt.Sprintf("topic %s has no partition %d: expected the one that was read before; bring it back, or give the source another name", e.Topic, e.Partition)
+}
+
+// LostError says that records are gone that were not read yet: the log begins
+// behind the offset to be read next.
+type LostError struct {
+	// Topic and Partition name the log.
+	Topic     string
+	Partition int32
+	// From is the offset that was to be read next, To the first that there is.
+	From, To int64
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("topic %s, partition %d: what lay at offsets %d to %d was removed before it was read: expected offset %d, found that the log begins at %d; nothing was skipped: put the records back under another topic, go on from a copy of the state that needs none of them, or give the source another name, under which it is read from where it begins",
+		e.Topic, e.Partition, e.From, e.To-1, e.From, e.To)
+}
+
+// CutError says that a log lost its end: records that were read are not in it any
+// more, and others may have taken their offsets. That is what an unclean election
+// of a leader does.
+type CutError struct {
+	// Topic and Partition name the log.
+	Topic     string
+	Partition int32
+	// From is the first offset of what is gone, To the one that was to be read
+	// next. If From is negative, the broker can't tell where the log was cut.
+	From, To int64
+	// LeaderEpoch is the leader epoch of the last record that was read, or -1.
+	LeaderEpoch int32
+}
+
+// Error implements error.
+func (e *CutError) Error() string {
+	what := fmt.Sprintf("what was read at offsets %d to %d is not in the log any more", e.From, e.To-1)
+	if e.From < 0 {
+		what = fmt.Sprintf("the log was cut before offset %d, nobody knows where", e.To)
+	}
+	return fmt.Sprintf("topic %s, partition %d: %s: expected to read on at offset %d, leader epoch %d; other records may stand there now; start from a savepoint that is older than the cut, or give the source another name, under which the topic is read from its beginning",
+		e.Topic, e.Partition, what, e.To, e.LeaderEpoch)
+}
+
+// GroupInUseError says that the job's group is somebody else's.
+type GroupInUseError struct {
+	// Group is its name.
+	Group string
+	// Job and Found are the ids of the job that was to use it and of the one that
+	// does. Found is empty if members or offsets of other consumers are there.
+	Job, Found string
+	// Members are those that consume in the group now, if any.
+	Members []string
+}
+
+// Error implements error.
+func (e *GroupInUseError) Error() string {
+	const out = "give one of the two another name with kafka.Group, or use kafka.NoGroup"
+	switch {
+	case e.Found != "":
+		return fmt.Sprintf("group %s is another job's: expected offsets of the job with the id %s, found those of %s; two jobs of one name are in one cluster; %s", e.Group, e.Job, e.Found, out)
+	case len(e.Members) > 0:
+		return fmt.Sprintf("group %s is in use: expected no members, found %s; stop them, or %s", e.Group, shorten(e.Members), out)
+	}
+	return fmt.Sprintf("group %s has offsets that are no job's of Sluice: expected a group that nobody else uses; to take it over, begin with kafka.FromGroup(%q), else %s", e.Group, e.Group, out)
+}
+
+// NoBeginningError says that nothing tells where a new job begins to read some
+// partitions.
+type NoBeginningError struct {
+	// Group is the group that was asked; empty if offsets were given.
+	Group string
+	// Partitions are those that are missing, as topic/number.
+	Partitions []string
+}
+
+// Error implements error.
+func (e *NoBeginningError) Error() string {
+	from := "kafka.Offsets"
+	if e.Group != "" {
+		from = "group " + e.Group
+	}
+	return fmt.Sprintf("%s has no offset for %s: expected one for each partition; say where those begin, as in kafka.FromGroup(…).Otherwise(kafka.Earliest())", from, shorten(e.Partitions))
+}
+
+// PermissionError says that the cluster doesn't allow what a source needs.
+type PermissionError struct {
+	// Resource is what it is about: "topic orders", "group spend".
+	Resource string
+	// Operation is the one that is missing: "Read", "Describe".
+	Operation string
+}
+
+// Error implements error.
+func (e *PermissionError) Error() string {
+	return fmt.Sprintf("%s: the job's user may not %s it: expected the permission, found none; allow %s on %s (an ACL for the user, host and resource)",
+		e.Resource, strings.ToLower(e.Operation), e.Operation, e.Resource)
+}
+
+// UnreachableError says that no broker answered.
+type UnreachableError struct {
+	// Brokers are the addresses that were tried.
+	Brokers []string
+	// Hint says what may be the matter, if anything tells.
+	Hint string
+	// Cause is what the last try ended with.
+	Cause error
+}
+
+// Error implements error.
+func (e *UnreachableError) Error() string {
+	hint := e.Hint
+	if hint == "" {
+		hint = "start the cluster, or mend the addresses"
+	}
+	return fmt.Sprintf("no broker of Kafka can be used: expected one at %s, found: %s; %s", strings.Join(e.Brokers, ", "), oneLine(e.Cause), hint)
+}
+
+// Unwrap returns the cause.
+func (e *UnreachableError) Unwrap() error { return e.Cause }
+
+// shorten lists the first few of many.
+func shorten(all []string) string {
+	const shown = 10
+	if len(all) > shown {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
+	}
+	return strings.Join(all, ", ")
+}
+
+// oneLine is an error's text without its line ends.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,186 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/sluicestream/sluice/connector"
+)
+
+// groupReader is a reader whose cluster is told how far it has read.
+type groupReader struct{ *reader }
+
+// groupPrefix begins the metadata of the job's offsets; the job's id follows.
+const groupPrefix = "sluice:"
+
+// groupMetadata stands with the offsets of a job's group, so that another job's are
+// told apart.
+func groupMetadata(jobID string) string { return groupPrefix + jobID }
+
+// group is the name of the job's group.
+func (r *reader) group() string { return cmp.Or(r.settings.group, r.opening.Job) }
+
+// Cluster implements [connector.GroupReader]: the cluster's own id.
+func (r groupReader) Cluster() string { return r.cluster }
+
+// Group implements [connector.GroupReader].
+func (r groupReader) Group() string { return r.group() }
+
+// CommitOffsets implements [connector.GroupReader].
+func (r groupReader) CommitOffsets(ctx context.Context, offsets map[string]connector.Offset) error {
+	if len(offsets) == 0 {
+		return nil
+	}
+	told := kadm.Offsets{}
+	for name, at := range offsets {
+		p, err := parsePlace(name)
+		if err != nil {
+			return err
+		}
+		told.Add(kadm.Offset{Topic: p.topic, Partition: p.number, At: at.Next, LeaderEpoch: at.LeaderEpoch, Metadata: groupMetadata(r.opening.JobID)})
+	}
+	answers, err := kadm.NewClient(r.client).CommitOffsets(ctx, r.group(), told)
+	if err != nil {
+		return standing(groupError(r.group(), err, "Read"))
+	}
+	for _, a := range answers.Sorted() {
+		if a.Err != nil {
+			return fmt.Errorf("partition %s: %w", place{a.Topic, a.Partition}, standing(groupError(r.group(), a.Err, "Read")))
+		}
+	}
+	return nil
+}
+
+// checkGroup sees that nobody else uses the job's group.
+func (r *reader) checkGroup(ctx context.Context) error {
+	return r.ask(ctx, func(ctx context.Context) error {
+		group := r.group()
+		if err := r.checkMembers(ctx, group); err != nil {
+			return err
+		}
+		committed, err := kadm.NewClient(r.client).FetchOffsets(ctx, group)
+		if err != nil {
+			return groupError(group, err, "Describe")
+		}
+		for _, o := range committed.Sorted() {
+			if o.Err != nil {
+				return groupError(group, o.Err, "Describe")
+			}
+			id, job := strings.CutPrefix(o.Metadata, groupPrefix)
+			switch {
+			case job && id != r.opening.JobID:
+				return final{&GroupInUseError{Group: group, Job: r.opening.JobID, Found: id}}
+			case !job && o.At >= 0 && !r.opening.Begun && !r.settings.begin.takesOver(group):
+				return final{&GroupInUseError{Group: group, Job: r.opening.JobID}}
+			}
+		}
+		return nil
+	})
+}
+
+// takesOver tells whether a job begins where a group has read to.
+func (b Beginning) takesOver(group string) bool {
+	return b.kind == atGroup && b.group == group || b.otherwise != nil && b.otherwise.takesOver(group)
+}
+
+// checkMembers sees that a group has no members.
+func (r *reader) checkMembers(ctx context.Context, group string) error {
+	members, err := r.members(ctx, group)
+	if err != nil {
+		return groupError(group, err, "Describe")
+	}
+	if len(members) > 0 {
+		return final{&GroupInUseError{Group: group, Job: r.opening.JobID, Members: members}}
+	}
+	return nil
+}
+
+// members are the consumers that are in a group now, of either protocol.
+func (r *reader) members(ctx context.Context, group string) (members []string, err error) {
+	admin := kadm.NewClient(r.client)
+	described, err := admin.DescribeGroups(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	d := described[group]
+	for _, m := range d.Members {
+		members = append(members, fmt.Sprintf("%s at %s", m.ClientID, m.ClientHost))
+	}
+	const dead = "Dead"
+	gone := errors.Is(d.Err, kerr.GroupIDNotFound) || d.Err == nil && d.State == dead
+	if !gone {
+		return members, d.Err
+	}
+	if newer, err := r.knowsNewGroups(ctx); err != nil || !newer {
+		return nil, err
+	}
+	consumers, err := admin.DescribeConsumerGroups(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	c := consumers[group]
+	for _, m := range c.Members {
+		members = append(members, fmt.Sprintf("%s at %s", m.ClientID, m.ClientHost))
+	}
+	if c.Err != nil && !errors.Is(c.Err, kerr.GroupIDNotFound) {
+		return nil, c.Err
+	}
+	return members, nil
+}
+
+// knowsNewGroups tells whether the brokers have the newer protocol of groups.
+func (r *reader) knowsNewGroups(ctx context.Context) (bool, error) {
+	versions, err := kadm.NewClient(r.client).ApiVersions(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, v := range versions {
+		if _, ok := v.KeyMaxVersion(kmsg.ConsumerGroupDescribe.Int16()); v.Err == nil && !ok {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// committed are the offsets of a group that has no members.
+func (r *reader) committed(ctx context.Context, group string) (out map[place]kadm.Offset, err error) {
+	err = r.ask(ctx, func(ctx context.Context) error {
+		if err := r.checkMembers(ctx, group); err != nil {
+			return err
+		}
+		answers, err := kadm.NewClient(r.client).FetchOffsets(kadm.RequireStable(ctx), group)
+		if err != nil {
+			return groupError(group, err, "Describe")
+		}
+		out = map[place]kadm.Offset{}
+		for _, o := range answers.Sorted() {
+			if o.Err != nil {
+				return groupError(group, o.Err, "Describe")
+			}
+			if o.At >= 0 {
+				out[place{o.Topic, o.Partition}] = o.Offset
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// groupError is the error that a broker has for a group.
+func groupError(group string, err error, operation string) error {
+	switch {
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		return final{&PermissionError{Resource: "group " + group, Operation: operation}}
+	case slices.ContainsFunc([]error{kerr.UnknownMemberID, kerr.IllegalGeneration, kerr.RebalanceInProgress}, func(e error) bool { return errors.Is(err, e) }):
+		return fmt.Errorf("group %s has members of its own now, which Sluice's has never: %w", group, err)
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/sluicestream/sluice/connector"
+)
+
+// target is a table that one task of a job delivers to.
+type target struct {
+	*sink
+	database *database
+	log      *slog.Logger
+	key      connector.RecordKey
+	plan     *deliveryPlan // of the last delivery, for the next
+}
+
+func (t *target) run(ctx context.Context, f func(ctx context.Context, c *session) error) error {
+	return t.database.run(ctx, f)
+}
+
+// Close implements [connector.Target].
+func (t *target) Close() error {
+	t.database.drop(context.Background())
+	return nil
+}
+
+// Record implements [connector.Target].
+func (t *target) Record(ctx context.Context) (found *connector.SinkRecord, err error) {
+	err = t.run(ctx, func(ctx context.Context, c *session) (err error) {
+		found, err = t.readRecord(ctx, c, false)
+		return err
+	})
+	return found, err
+}
+
+// Make implements [connector.Target]. Jobs that make records in one schema do so
+// one after the other, so that each sees the others'.
+func (t *target) Make(ctx context.Context, first connector.SinkRecord) (connector.SinkRecord, error) {
+	var made *connector.SinkRecord
+	err := t.run(ctx, func(ctx context.Context, c *session) (err error) {
+		if err := raceSafe(ctx, c, createRecords(t.records())); err != nil {
+			return fmt.Errorf("table %s for the sinks' records: %w", t.records(), err)
+		}
+		return c.transaction(ctx, func(ctx context.Context) (bool, error) {
+			if _, err := c.exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 0))", "sluice records "+t.settings.schema); err != nil {
+				return false, err
+			}
+			if made, err = t.readRecord(ctx, c, false); made != nil || err != nil {
+				return false, err
+			}
+			if err := t.refuseStrangers(ctx, c, first); err != nil {
+				return false, err
+			}
+			if err := t.insertRecord(ctx, c, first); err != nil {
+				return false, err
+			}
+			made, err = t.readRecord(ctx, c, false)
+			return true, err
+		})
+	})
+	switch {
+	case err != nil:
+		return connector.SinkRecord{}, fmt.Errorf("making the record of sink %s: %w", t.key.Sink, err)
+	case made == nil:
+		return connector.SinkRecord{}, fmt.Errorf("table %s: the record of sink %s is gone right after it was made", t.records(), t.key.Sink)
+	}
+	return *made, nil
+}
+
+// Deliver implements [connector.Target]: one transaction, in which the record's
+// row is locked first.
+func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	verdict := connector.Disagree
+	var found *connector.SinkRecord
+	err := t.run(ctx, func(ctx context.Context, c *session) error {
+		return c.transaction(ctx, func(ctx context.Context) (commit bool, err error) {
+			if found, err = t.readRecord(ctx, c, true); err != nil {
+				return false, err
+			}
+			verdict = d.Decide(found)
+			if verdict == connector.Apply && found == nil {
+				verdict = connector.Disagree // without a record nothing may be written
+			}
+			if verdict != connector.Apply {
+				return false, nil
+			}
+			if err := t.write(ctx, c, d); err != nil {
+				return false, err
+			}
+			return true, t.updateRecord(ctx, c, d.Record)
+		})
+	})
+	if err != nil {
+		return connector.Disagree, found, fmt.Errorf("delivering position %d to table %s: %w", d.Record.Position, t.name(), err)
+	}
+	return verdict, found, nil
+}
