@@ -65,7 +65,7 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 	}
 	versions.SetMaxKeyVersion(offsetCommit, newest)
 	limit := int32(t.sink.bounds.record.Load())
-	opts := append(slices.Clip(t.opts),
+	client, _, err := s.cluster.newClient(t.job,
 		kgo.MaxVersions(versions),
 		kgo.TransactionalID(t.transaction),
 		kgo.TransactionTimeout(s.transaction),
@@ -81,7 +81,6 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 			return defaultRecord
 		}),
 	)
-	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, err
 	}

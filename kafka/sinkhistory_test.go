@@ -304,7 +304,7 @@ func (l *life) waits(t *testing.T, what string, holds func(end, stable int64) bo
 		if time.Since(begun) > settleWithin {
 			t.Fatalf("waited %v until %s", settleWithin, what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		moment()
 	}
 }
 
@@ -516,6 +516,7 @@ func TestGroupOffsets(t *testing.T) {
 					if at, ok := got.Lookup(input, partition); ok && at.At == want.Next && at.Metadata == "sluice:"+l.key.JobID {
 						break
 					}
+					moment()
 				}
 			}
 		}

@@ -323,7 +323,7 @@ func TestOpenRefuses(t *testing.T) {
 		opts       []kafka.SinkOption
 		says       []string
 	}{
-		{"", "job", nil, []string{"no topic named"}},
+		{"", "job", nil, []string{"is no name of a topic"}},
 		{"missing", "job", nil, []string{"topic missing isn't there", "kafka.CreateTopic"}},
 		{"there", "partitioned", nil, []string{"topic partitioned.sluice", "partitions is 2, expected 1"}},
 		{"there", "deleting", nil, []string{"topic deleting.sluice", "cleanup.policy is delete, expected compact", "segment.ms is 700000, expected at most 600000"}},

@@ -30,7 +30,7 @@ type target struct {
 	log         *slog.Logger
 	key         connector.RecordKey
 	sink        topicSink
-	opts        []kgo.Opt
+	job         string // the job's name
 	client      *kgo.Client // reads, and asks
 	transaction string      // the transactional id
 	progress    progressTopic
@@ -247,11 +247,11 @@ func (t *target) explain(err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		hint = "; this client needs the permissions DESCRIBE and WRITE on the transactional id"
+		return &PermissionError{Resource: "transactional id " + t.transaction, Operation: "Write"}
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
-		hint = "; this client needs the permission READ on the group"
+		hint = "; allow Read on the group"
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		hint = fmt.Sprintf("; this client needs the permission WRITE on topic %s, and READ and WRITE on topic %s", t.sink.topic, t.progress.name)
+		hint = fmt.Sprintf("; allow Write on topic %s, and Read and Write on topic %s", t.sink.topic, t.progress.name)
 	case fenced(err):
 		hint = "; another process has started to deliver by it, or the transaction's time-out has passed"
 	case errors.Is(err, kerr.InvalidTransactionTimeout):
