@@ -111,9 +111,10 @@ func (p *producer) same(ctx context.Context) error {
 	return nil
 }
 
-// transact does what fill says in one transaction. After an error its outcome is
-// unknown, and the producer is of no use any more.
-func (p *producer) transact(ctx context.Context, fill func(tx *transaction) error) error {
+// transact does what fill says in one transaction, which it ends if check finds no
+// fault with what was written. After an error its outcome is unknown, and the
+// producer is of no use any more.
+func (p *producer) transact(ctx context.Context, fill, check func(*transaction) error) error {
 	if err := p.client.BeginTransaction(); err != nil {
 		return err
 	}
@@ -130,6 +131,9 @@ func (p *producer) transact(ctx context.Context, fill func(tx *transaction) erro
 		return tx.first(err)
 	}
 	if err := tx.first(nil); err != nil {
+		return err
+	}
+	if err := check(tx); err != nil {
 		return err
 	}
 	if err := tx.loaded(ctx); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicestream/sluice/kafka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // life is a job's sink of texts, as several processes open it, one after the other
@@ -534,3 +535,39 @@ func TestGroupOffsets(t *testing.T) {
 	})
 }
 
+// TestDeposedLeader has the end of the progress topic told by a broker that was its
+// leader once and doesn't know what was written since.
+func TestDeposedLeader(t *testing.T) {
+	cluster := fakeBrokers(t)
+	l := newLife(t, cluster.ListenAddrs())
+	target := l.open(t)
+	l.make(t, target)
+	made := stableEnds(t.Context(), t, kadm.NewClient(plainClient(t, l.addrs)), l.progress())[0]
+	l.deliver(t, target, connector.Apply, l.delivery(1, nil, "a"))
+	next := l.open(t)
+	cluster.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		req := r.(*kmsg.ListOffsetsRequest)
+		asked := req.Topics[0].Partitions[0]
+		if req.Topics[0].Topic != l.progress() || asked.Timestamp != -1 {
+			cluster.KeepControl()
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		topic, part := kmsg.NewListOffsetsResponseTopic(), kmsg.NewListOffsetsResponseTopicPartition()
+		topic.Topic, part.Offset = l.progress(), made
+		topic.Partitions = append(topic.Partitions, part)
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	cluster.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		req := r.(*kmsg.FetchRequest) // batch by batch, so that nothing behind that end is told
+		req.MaxBytes, req.Topics[0].Partitions[0].PartitionMaxBytes = 1, 1
+		cluster.KeepControl()
+		return nil, nil, false
+	})
+	err := l.fails(t, next, l.delivery(1, nil, "a"))
+	t.Logf("the process that asked a deposed leader got: %v", err)
+	l.deliver(t, next, connector.Skip, l.delivery(1, nil, "a"))
+	l.deliver(t, next, connector.Apply, l.delivery(2, nil, "b"))
+	l.sees(t, "a", "b")
+}

@@ -30,7 +30,7 @@ type target struct {
 	log         *slog.Logger
 	key         connector.RecordKey
 	sink        topicSink
-	job         string // the job's name
+	job         string      // the job's name
 	client      *kgo.Client // reads, and asks
 	transaction string      // the transactional id
 	progress    progressTopic
@@ -39,6 +39,7 @@ type target struct {
 
 	producer *producer             // nil: to be started
 	known    *connector.SinkRecord // what stands there, once the producer is started
+	read     int64                 // the offset up to which that was read; -1: it was written
 }
 
 // open looks at the cluster and the topics.
@@ -188,7 +189,7 @@ func (t *target) decide(ctx context.Context, d *connector.Delivery) (connector.V
 func (t *target) readWithin() time.Duration { return 2*t.sink.settings.transaction + openWithin/4 }
 
 // start starts the producer, then reads what stands in the progress topic.
-func (t *target) start(ctx context.Context) (progress, error) {
+func (t *target) start(ctx context.Context) (*progress, error) {
 	p, err := t.newProducer(ctx)
 	if err != nil {
 		return nil, err
@@ -198,6 +199,7 @@ func (t *target) start(ctx context.Context) (progress, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.read = all.end
 	t.known, err = all.of(t.progress.name, t.key)
 	return all, err
 }
@@ -212,6 +214,7 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 	if err != nil {
 		return err
 	}
+	record := &kgo.Record{Topic: t.progress.name, Key: key, Value: value}
 	within, cancel := env.Within(ctx, t.env.Clock, t.sink.settings.transaction)
 	defer cancel()
 	err = t.producer.transact(within, func(tx *transaction) error {
@@ -220,8 +223,14 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 				return err
 			}
 		}
-		tx.produce(within, &kgo.Record{Topic: t.progress.name, Partition: 0, Key: key, Value: value, Timestamp: tx.now})
+		record.Timestamp = tx.now
+		tx.produce(within, record)
 		return tx.offsets(within, d.Offsets, "sluice:"+t.key.JobID)
+	}, func(*transaction) error {
+		if t.read < 0 {
+			return nil
+		}
+		return t.progress.untouched(within, t.read, record.Offset, key)
 	})
 	if err != nil {
 		if context.Cause(within) == env.ErrTooLong {
@@ -229,8 +238,8 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 		}
 		return err
 	}
-	record := d.Record
-	t.known = &record
+	stands := d.Record
+	t.known, t.read = &stands, -1
 	return nil
 }
 
