@@ -561,7 +561,9 @@ func TestDeposedLeader(t *testing.T) {
 	})
 	cluster.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		req := r.(*kmsg.FetchRequest) // batch by batch, so that nothing behind that end is told
-		req.MaxBytes, req.Topics[0].Partitions[0].PartitionMaxBytes = 1, 1
+		if len(req.Topics) > 0 {
+			req.MaxBytes, req.Topics[0].Partitions[0].PartitionMaxBytes = 1, 1
+		}
 		cluster.KeepControl()
 		return nil, nil, false
 	})
