@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -559,15 +560,18 @@ func TestDeposedLeader(t *testing.T) {
 		resp.Topics = append(resp.Topics, topic)
 		return resp, nil, true
 	})
+	var deposed atomic.Bool
+	deposed.Store(true)
 	cluster.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		req := r.(*kmsg.FetchRequest) // batch by batch, so that nothing behind that end is told
-		if len(req.Topics) > 0 {
+		if len(req.Topics) > 0 && deposed.Load() {
 			req.MaxBytes, req.Topics[0].Partitions[0].PartitionMaxBytes = 1, 1
 		}
 		cluster.KeepControl()
 		return nil, nil, false
 	})
 	err := l.fails(t, next, l.delivery(1, nil, "a"))
+	deposed.Store(false)
 	t.Logf("the process that asked a deposed leader got: %v", err)
 	l.deliver(t, next, connector.Skip, l.delivery(1, nil, "a"))
 	l.deliver(t, next, connector.Apply, l.delivery(2, nil, "b"))
