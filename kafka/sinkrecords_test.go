@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/goleak"
 )
 
 type purchase struct {
@@ -340,4 +341,31 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNothingStays closes a sink after deliveries that went well and after one that
+// didn't: no goroutine is left.
+func TestNothingStays(t *testing.T) {
+	cluster := fakeBrokers(t)
+	l := newLife(t, cluster.ListenAddrs())
+	target, err := l.sink().Open(t.Context(), l.opening, l.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	next, err := l.sink().Open(t.Context(), l.opening, l.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.make(t, next)
+	l.deliver(t, next, connector.Apply, l.delivery(1, nil, "a"))
+	l.deliver(t, target, connector.Apply, l.delivery(2, nil, "b"))
+	t.Logf("the fenced one got: %v", l.fails(t, next, l.delivery(2, func() {}, "b", "c")))
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Close(); err != nil {
+		t.Fatal(err)
+	}
+	goleak.VerifyNone(t, before, goleak.IgnoreTopFunction("github.com/twmb/franz-go/pkg/kfake.(*clientConn).read"))
 }
