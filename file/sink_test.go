@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicestream/sluice/codec"
+	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/connector/connectortest"
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/file"
@@ -92,6 +93,17 @@ type change struct {
 	Row *connectortest.Row `json:"row"`
 }
 
+type newerChange struct {
+	Op  string                 `json:"op"`
+	Key string                 `json:"key"`
+	Row connectortest.NewerRow `json:"row"`
+}
+
+// damaged lets the suite damage a folder's record.
+func damaged(dir string) connectortest.System {
+	return connectortest.System{Damage: func(t *testing.T) { write(t, filepath.Join(dir, ".sluice", "record.json"), []byte("{")) }}
+}
+
 func sameRow(_ string, r connectortest.Row) connectortest.Row { return r }
 
 // table is what stands in a table after its changes.
@@ -107,16 +119,26 @@ func table(log []connectortest.Change) map[string]connectortest.Row {
 }
 
 func TestSinkSuite(t *testing.T) {
-	faults := connectortest.Faults{Crash: connectortest.CrashFiles}
 	fast := opening()
 	fast.Env.Files = unsynced{env.OS()}
+	faults := func(sink connector.Sink) connectortest.Faults {
+		return connectortest.Faults{
+			Crash: connectortest.CrashFiles,
+			Break: func(_ *testing.T, call int, how connectortest.Crash) (connector.Sink, connector.Opening, func() bool) {
+				o, broken := connectortest.BreakFiles(fast, call, how)
+				return sink, o, broken
+			},
+		}
+	}
 	t.Run("json", func(t *testing.T) {
 		connectortest.TestSink(t, connectortest.SinkSetup{
 			Stream: func(t *testing.T) connectortest.StreamFixture {
 				dir := filepath.Join(t.TempDir(), "some", "where")
 				return connectortest.StreamFixture{
-					Sink: file.Append[connectortest.Row](dir), Opening: fast, Faults: faults,
-					Read: func(t *testing.T) []connectortest.Row { return readJSON[connectortest.Row](t, dir) },
+					Sink: file.Append[connectortest.Row](dir), Opening: fast, Faults: faults(file.Append[connectortest.Row](dir)),
+					Read:      func(t *testing.T) []connectortest.Row { return readJSON[connectortest.Row](t, dir) },
+					ReadNewer: func(t *testing.T) []connectortest.NewerRow { return readJSON[connectortest.NewerRow](t, dir) },
+					System:    damaged(dir),
 				}
 			},
 			Table: func(t *testing.T) connectortest.TableFixture {
@@ -132,8 +154,15 @@ func TestSinkSuite(t *testing.T) {
 					return all
 				}
 				return connectortest.TableFixture{
-					Sink: file.Upsert(dir, sameRow), Opening: fast, Faults: faults, Log: log,
+					Sink: file.Upsert(dir, sameRow), Opening: fast, Faults: faults(file.Upsert(dir, sameRow)), System: damaged(dir), Log: log,
 					Read: func(t *testing.T) map[string]connectortest.Row { return table(log(t)) },
+					ReadNewer: func(t *testing.T) map[string]connectortest.NewerRow {
+						rows := map[string]connectortest.NewerRow{}
+						for _, c := range readJSON[newerChange](t, dir) {
+							rows[c.Key] = c.Row
+						}
+						return rows
+					},
 				}
 			},
 		})
@@ -143,7 +172,7 @@ func TestSinkSuite(t *testing.T) {
 			Stream: func(t *testing.T) connectortest.StreamFixture {
 				dir := filepath.Join(t.TempDir(), "out")
 				return connectortest.StreamFixture{
-					Sink: file.Append[connectortest.Row](dir, file.AsCSV()), Opening: fast, Faults: faults,
+					Sink: file.Append[connectortest.Row](dir, file.AsCSV()), Opening: fast, Faults: faults(file.Append[connectortest.Row](dir, file.AsCSV())), System: damaged(dir),
 					Read: func(t *testing.T) []connectortest.Row {
 						var all []connectortest.Row
 						for _, r := range readCSV(t, dir) {
@@ -168,7 +197,7 @@ func TestSinkSuite(t *testing.T) {
 					return all
 				}
 				return connectortest.TableFixture{
-					Sink: file.Upsert(dir, sameRow, file.AsCSV()), Opening: fast, Faults: faults, Log: log,
+					Sink: file.Upsert(dir, sameRow, file.AsCSV()), Opening: fast, Faults: faults(file.Upsert(dir, sameRow, file.AsCSV())), System: damaged(dir), Log: log,
 					Read: func(t *testing.T) map[string]connectortest.Row { return table(log(t)) },
 				}
 			},

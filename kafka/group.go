@@ -66,14 +66,11 @@ func (r *reader) checkGroup(ctx context.Context) error {
 		if err := r.checkMembers(ctx, group); err != nil {
 			return err
 		}
-		committed, err := kadm.NewClient(r.client).FetchOffsets(ctx, group)
+		committed, err := r.offsets(ctx, group)
 		if err != nil {
-			return groupError(group, err, "Describe")
+			return err
 		}
-		for _, o := range committed.Sorted() {
-			if o.Err != nil {
-				return groupError(group, o.Err, "Describe")
-			}
+		for _, o := range committed {
 			id, job := strings.CutPrefix(o.Metadata, groupPrefix)
 			switch {
 			case job && id != r.opening.JobID:
@@ -156,22 +153,37 @@ func (r *reader) committed(ctx context.Context, group string) (out map[place]kad
 		if err := r.checkMembers(ctx, group); err != nil {
 			return err
 		}
-		answers, err := kadm.NewClient(r.client).FetchOffsets(kadm.RequireStable(ctx), group)
+		answers, err := r.offsets(kadm.RequireStable(ctx), group)
 		if err != nil {
-			return groupError(group, err, "Describe")
+			return err
 		}
 		out = map[place]kadm.Offset{}
-		for _, o := range answers.Sorted() {
-			if o.Err != nil {
-				return groupError(group, o.Err, "Describe")
-			}
+		for _, o := range answers {
 			if o.At >= 0 {
-				out[place{o.Topic, o.Partition}] = o.Offset
+				out[place{o.Topic, o.Partition}] = o
 			}
 		}
 		return nil
 	})
 	return out, err
+}
+
+// offsets are all that a group has, which may not be there yet.
+func (r *reader) offsets(ctx context.Context, group string) (out []kadm.Offset, err error) {
+	answers, err := kadm.NewClient(r.client).FetchOffsets(ctx, group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, groupError(group, err, "Describe")
+	}
+	for _, o := range answers.Sorted() {
+		if o.Err != nil {
+			return nil, groupError(group, o.Err, "Describe")
+		}
+		out = append(out, o.Offset)
+	}
+	return out, nil
 }
 
 // groupError is the error that a broker has for a group.

@@ -16,7 +16,7 @@ import (
 const (
 	// pollWithin is how long a broker may wait for records before it answers that
 	// there are none.
-	pollWithin = 500 * time.Millisecond
+	pollWithin = 250 * time.Millisecond
 	// halfPause is the pause after an answer without records while others of the
 	// broker's partitions have no room: a waiting request would keep the
 	// connection from them.
@@ -58,7 +58,8 @@ func (r *reader) taken(p *partition) (got packed, ok bool, err error) {
 		return packed{}, false, p.err
 	}
 	full := !p.hasRoom(r.settings.fetchBytes)
-	got, p.queue = p.queue[0], slices.Delete(p.queue, 0, 1)
+	got = p.queue[0]
+	p.queue = slices.Delete(p.queue, 0, 1)
 	p.queued -= len(got.part.RecordBatches)
 	if full && p.hasRoom(r.settings.fetchBytes) {
 		r.wake(p.leader.broker)
@@ -253,7 +254,8 @@ type byName struct{ *kmsg.FetchRequest }
 // MaxVersion implements [kmsg.Request].
 func (byName) MaxVersion() int16 { return 12 }
 
-// key is how a partition is found in a response.
+// key is how a partition is found in a response: by the topic's name, in newer
+// versions by its id.
 type key struct {
 	topic string
 	id    topicID
@@ -262,14 +264,10 @@ type key struct {
 
 // sort hands out what a broker answered.
 func (r *reader) sort(resp *kmsg.FetchResponse, wishes []wish) (got bool) {
-	const byID = 13 // the version from which topics are named by their ids
 	asked := make(map[key]wish, len(wishes))
 	for _, w := range wishes {
-		k := key{topic: w.p.place.topic, part: w.p.place.number}
-		if resp.Version >= byID {
-			k.topic, k.id = "", w.p.id
-		}
-		asked[k] = w
+		asked[key{id: w.p.id, part: w.p.place.number}] = w
+		asked[key{topic: w.p.place.topic, part: w.p.place.number}] = w
 	}
 	body := 0
 	for _, t := range resp.Topics {
@@ -283,7 +281,11 @@ func (r *reader) sort(resp *kmsg.FetchResponse, wishes []wish) (got bool) {
 	for _, t := range resp.Topics {
 		for i := range t.Partitions {
 			part := &t.Partitions[i]
-			w, ok := asked[key{t.Topic, t.TopicID, part.Partition}]
+			k := key{topic: t.Topic, part: part.Partition}
+			if t.Topic == "" {
+				k.id = t.TopicID
+			}
+			w, ok := asked[k]
 			if !ok || w.p.phase != fetching || w.p.next != w.next {
 				continue
 			}

@@ -32,23 +32,23 @@ type asking struct {
 
 // call makes a request until it is answered, or patience ends. An answer that
 // refuses is an *[sr.ResponseError]; anything else is an *[Error].
-func (a *asking) call(ctx context.Context, what string, request func(ctx context.Context) error) error {
-	begin, pause := a.clock.Now(), firstPause
+func (r *asking) call(ctx context.Context, what string, request func(ctx context.Context) error) error {
+	begin, pause := r.clock.Now(), firstPause
 	for attempt := 1; ; attempt++ {
 		err := request(ctx)
-		spent := a.clock.Now().Sub(begin)
+		spent := r.clock.Now().Sub(begin)
 		refused, answered := errors.AsType[*sr.ResponseError](err)
 		if err == nil || answered && !passing(refused.StatusCode) {
 			if attempt > 1 {
-				a.waited += spent
+				r.waited += spent
 			}
 			return err
 		}
-		if ctx.Err() != nil || a.waited+spent+pause > a.patience || untrusted(err) {
-			return a.fault(what, err, attempt, spent)
+		if ctx.Err() != nil || r.waited+spent+pause > r.patience || untrusted(err) {
+			return r.fault(what, err, attempt, spent)
 		}
-		if env.Pause(ctx, a.clock, pause) != nil {
-			return a.fault(what, err, attempt, spent)
+		if env.Pause(ctx, r.clock, pause) != nil {
+			return r.fault(what, err, attempt, spent)
 		}
 		pause = min(2*pause, maxPause)
 	}

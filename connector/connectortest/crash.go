@@ -29,20 +29,25 @@ func (c Crash) String() string { return [...]string{"before it", "after it", "wi
 
 // everyCrash calls try for a crash of each kind at each step, until there are
 // no more steps.
-func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, crash func() (_ connector.Opening, crashed func() bool)) (more bool)) {
-	if s.setup(t).Crash == nil {
-		t.Skip("what a crash leaves is not tried: the fixture has no Crash")
+func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, crash func() (connector.Target, func() bool)) (more bool)) {
+	if k := s.setup(t); k.Crash == nil && k.CrashSink == nil {
+		t.Skip("what a crash leaves is not tried: the fixture has no Crash and no CrashSink")
 	}
-	for _, how := range []Crash{Before, After, PowerLoss} {
+	everyStep(t, []Crash{Before, After, PowerLoss}, func(t *testing.T, call int, how Crash) (more bool) {
+		k := s.setup(t)
+		return try(t, k, func() (connector.Target, func() bool) { return k.openCrashing(t, call, how) })
+	})
+}
+
+// everyStep calls try for each step in each way, until there are no more steps.
+func everyStep(t *testing.T, ways []Crash, try func(t *testing.T, call int, how Crash) (more bool)) {
+	for _, how := range ways {
 		for call := 1; ; call++ {
 			if call > maxCalls {
 				t.Fatalf("more than %d steps", maxCalls)
 			}
 			more := false
-			t.Run(fmt.Sprintf("step %d, %v", call, how), func(t *testing.T) {
-				k := s.setup(t)
-				more = try(t, k, func() (connector.Opening, func() bool) { return k.Crash(k.opening, call, how) })
-			})
+			t.Run(fmt.Sprintf("step %d, %v", call, how), func(t *testing.T) { more = try(t, call, how) })
 			if !more {
 				break
 			}
@@ -50,15 +55,32 @@ func (s sinkSuite) everyCrash(t *testing.T, try func(t *testing.T, k *sink, cras
 	}
 }
 
+// openCrashing opens the sink in a process that crashes; the target is nil if it
+// does so in Open.
+func (s *sink) openCrashing(t *testing.T, call int, how Crash) (_ connector.Target, crashed func() bool) {
+	mortal, o := s.Sink, s.opening
+	if s.CrashSink != nil {
+		mortal, crashed = s.CrashSink(t, call, how)
+	} else {
+		o, crashed = s.Crash(o, call, how)
+	}
+	target, err := mortal.Open(t.Context(), o, key)
+	if err != nil {
+		return nil, crashed
+	}
+	t.Cleanup(func() { target.Close() })
+	return target, crashed
+}
+
 func (s sinkSuite) crashInMake(t *testing.T) {
-	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Opening, func() bool)) bool {
+	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Target, func() bool)) bool {
 		all := changes(0, 3)
-		o, crashed := crash()
+		mortal, crashed := crash()
 		id := ""
-		if target, err := k.Open(t.Context(), o, key); err == nil {
-			if made, err := target.Make(t.Context(), record("first", stage{})); err == nil {
+		if mortal != nil {
+			if made, err := mortal.Make(t.Context(), record("first", stage{})); err == nil {
 				id = made.ID
-				_, _, _ = target.Deliver(t.Context(), k.frozen(t, id, next(1, all)))
+				_, _, _ = mortal.Deliver(t.Context(), k.frozen(t, id, next(1, all)))
 			}
 		}
 		target := k.open(t)
@@ -79,12 +101,12 @@ func (s sinkSuite) crashInMake(t *testing.T) {
 }
 
 func (s sinkSuite) crashInDeliver(t *testing.T) {
-	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Opening, func() bool)) bool {
+	s.everyCrash(t, func(t *testing.T, k *sink, crash func() (connector.Target, func() bool)) bool {
 		first, second, third := changes(0, 3), k.withDeletes(changes(1, 300)), changes(2, 3)
 		k.deliver(t, k.make(t, 0), next(1, first), connector.Apply)
-		o, crashed := crash()
-		if target, err := k.Open(t.Context(), o, key); err == nil {
-			verdict, _, err := target.Deliver(t.Context(), k.frozen(t, "first", next(2, second)))
+		mortal, crashed := crash()
+		if mortal != nil {
+			verdict, _, err := mortal.Deliver(t.Context(), k.frozen(t, "first", next(2, second)))
 			if err == nil && verdict != connector.Apply {
 				t.Fatalf("verdict %s in a crash", verdictName(verdict))
 			}
@@ -103,4 +125,63 @@ func (s sinkSuite) crashInDeliver(t *testing.T) {
 		k.sees(t, "after a crash and the next delivery", first, second, third)
 		return crashed()
 	})
+}
+
+func (s sinkSuite) brokenCall(t *testing.T) {
+	if s.setup(t).Break == nil {
+		t.Skip("a call that fails in a process that lives on is not tried: the fixture has no Break")
+	}
+	everyStep(t, []Crash{Before, After}, func(t *testing.T, call int, how Crash) bool {
+		k := s.setup(t)
+		brittle, o, broken := k.Break(t, call, how)
+		var target connector.Target
+		again(t, "opening the sink", func() (err error) {
+			target, err = brittle.Open(t.Context(), o, key)
+			return err
+		})
+		defer target.Close()
+		again(t, "making the record", func() error {
+			made, err := target.Make(t.Context(), record("first", stage{}))
+			if err == nil && made.ID != "first" {
+				t.Fatalf("made the record %+v", made)
+			}
+			return err
+		})
+		first, second := changes(0, 3), k.withDeletes(changes(1, 30))
+		for i, c := range [][]Change{first, second} {
+			again(t, "delivering", func() error {
+				d := k.frozen(t, "first", next(connector.Position(i+1), c))
+				asked, answer := 0, d.Decide
+				d.Decide = func(found *connector.SinkRecord) connector.Verdict {
+					asked++
+					return answer(found)
+				}
+				verdict, found, err := target.Deliver(t.Context(), d)
+				if asked > 1 {
+					t.Fatalf("one call of Deliver asked for %d decisions: it tries again by itself", asked)
+				}
+				if err == nil && verdict == connector.Disagree {
+					t.Fatalf("the record %+v disagrees", found)
+				}
+				return err
+			})
+			k.stands(t, k.open(t), stage{connector.Position(i + 1), 0})
+		}
+		k.sees(t, "two deliveries with a broken call", first, second)
+		return broken()
+	})
+}
+
+// again does something until it succeeds. One broken call may spoil several tries,
+// where others go by the same connection.
+func again(t *testing.T, what string, do func() error) {
+	t.Helper()
+	const tries = 4
+	var err error
+	for range tries {
+		if err = do(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s, tried %d times: %v", what, tries, err)
 }

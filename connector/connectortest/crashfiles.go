@@ -39,3 +39,21 @@ func CrashFiles(o connector.Opening, call int, how Crash) (_ connector.Opening, 
 	}})
 	return o, over.Load
 }
+
+// errBroken is what a broken call gets.
+var errBroken = errors.New("the disk is away for a moment")
+
+// BreakFiles gives a [Faults.Break] for sinks that write files its opening. Where
+// a write fails before it takes effect, half of it is written.
+func BreakFiles(o connector.Opening, call int, how Crash) (_ connector.Opening, broken func() bool) {
+	world := *o.Env
+	var over atomic.Bool
+	o.Env = faultenv.Wrap(&world, faultenv.Places{}, faultenv.Hooks{Before: func(c faultenv.Call) faultenv.Fault {
+		if c.N != call {
+			return faultenv.Fault{}
+		}
+		over.Store(true)
+		return faultenv.Fault{Err: errBroken, Done: how == After}
+	}})
+	return o, over.Load
+}

@@ -11,14 +11,22 @@ package connectortest
 
 import "testing"
 
-// run runs a case. The reason is printed if it fails.
-func run(t *testing.T, name, reason string, test func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) {
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Log("why this matters: " + reason)
-			}
+// testCase is a case of a suite, and why Sluice relies on what it tests.
+type testCase struct {
+	name, reason string
+	test         func(t *testing.T)
+}
+
+// runAll runs cases. The reason is printed of those that fail.
+func runAll(t *testing.T, cases []testCase) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Log("why this matters: " + c.reason)
+				}
+			})
+			c.test(t)
 		})
-		test(t)
-	})
+	}
 }

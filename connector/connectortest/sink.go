@@ -22,6 +22,15 @@ type Row struct {
 	OK     bool
 }
 
+// NewerRow is a [Row] as a newer build has it: with a field more.
+type NewerRow struct {
+	Row
+	Extra string
+}
+
+// String writes the row for comparisons.
+func (r *NewerRow) String() string { return fmt.Sprintf("%v with %q", &r.Row, r.Extra) }
+
 // Change is what the suite does to a key of a table: puts a row, or deletes it.
 type Change struct {
 	Key string
@@ -36,8 +45,13 @@ type StreamFixture struct {
 	Opening connector.Opening
 	// Read returns what a consumer has got, in its order.
 	Read func(t *testing.T) []Row
+	// ReadNewer returns what a consumer has got once a newer build's rows have been
+	// delivered. Nil: these are left out, as where a sink delivers what NewWire makes.
+	ReadNewer func(t *testing.T) []NewerRow
 	// Faults are the sink's ways of failing.
 	Faults
+	// System is what else can be done in the system that the sink writes to.
+	System
 }
 
 // TableFixture is a table's sink set up for one case, with nothing written.
@@ -51,20 +65,55 @@ type TableFixture struct {
 	// Log returns every change that a consumer has got, in its order. Nil: the
 	// sink keeps the last of each key only.
 	Log func(t *testing.T) []Change
+	// ReadNewer returns the rows that stand in the table, by key, once a newer
+	// build's have been delivered. Nil: these are left out, as where a sink delivers
+	// what NewWire makes.
+	ReadNewer func(t *testing.T) map[string]NewerRow
 	// Faults are the sink's ways of failing.
 	Faults
+	// System is what else can be done in the system that the sink writes to.
+	System
 }
 
 // Faults say how a sink can be made to fail.
 type Faults struct {
 	// Crash returns an opening with which the sink reaches the world until the
 	// call of that number, from 1, where the process crashes. The function tells
-	// whether it came to that. [CrashFiles] does it for files. Nil: these cases
-	// are left out.
+	// whether it came to that. [CrashFiles] does it for files. Nil, and no CrashSink:
+	// these cases are left out.
 	Crash func(o connector.Opening, call int, how Crash) (_ connector.Opening, crashed func() bool)
+	// CrashSink is Crash for a sink that doesn't reach the world through its
+	// opening: it returns the same sink in a process of its own, which crashes.
+	CrashSink func(t *testing.T, call int, how Crash) (_ connector.Sink, crashed func() bool)
+	// Break returns the sink, and what to open it with, such that the call of that
+	// number fails, [Before] or [After] it takes effect, and later ones succeed: a
+	// connection breaks, a disk is full for a moment. [BreakFiles] does it for files.
+	// Nil: this is left out.
+	Break func(t *testing.T, call int, how Crash) (_ connector.Sink, _ connector.Opening, broken func() bool)
 	// Exclusive tells that a delivery holds others out while it decides, as a
 	// locked row does. The suite then has nothing delivered in between.
 	Exclusive bool
+}
+
+// System is what else can be done in the system that a sink writes to. A nil
+// function leaves its cases out.
+type System struct {
+	// Elsewhere returns a sink of the same kind, with another target in the same
+	// system, where the records of both are seen.
+	Elsewhere func(t *testing.T) connector.Sink
+	// Damage makes the record that stands there one that no build can read.
+	Damage func(t *testing.T)
+	// Groups are those of a sink whose targets are [connector.GroupTarget]s.
+	Groups *Groups
+}
+
+// Groups are groups of consumers in the system that a sink writes to.
+type Groups struct {
+	// Offsets returns offsets that can be told, of at least one group, each with
+	// this Next. The number is below 10.
+	Offsets func(next int64) []connector.GroupOffsets
+	// Read returns what a group has been told, by partition, as people see it.
+	Read func(t *testing.T, group string) map[string]int64
 }
 
 // SinkSetup sets up sinks, anew for each case. A nil function leaves a kind
@@ -78,12 +127,12 @@ type SinkSetup struct {
 func TestSink(t *testing.T, setup SinkSetup) {
 	if setup.Stream != nil {
 		t.Run("stream", func(t *testing.T) {
-			sinkSuite{func(t *testing.T) *sink { return newStreamSink(t, setup.Stream(t)) }}.run(t)
+			runAll(t, sinkSuite{func(t *testing.T) *sink { return newStreamSink(t, setup.Stream(t)) }}.cases())
 		})
 	}
 	if setup.Table != nil {
 		t.Run("table", func(t *testing.T) {
-			sinkSuite{func(t *testing.T) *sink { return newTableSink(t, setup.Table(t)) }}.run(t)
+			runAll(t, sinkSuite{func(t *testing.T) *sink { return newTableSink(t, setup.Table(t)) }}.cases())
 		})
 	}
 }
@@ -92,14 +141,20 @@ func TestSink(t *testing.T, setup SinkSetup) {
 type sink struct {
 	connector.Sink
 	Faults
+	System
 	opening connector.Opening
 	key     *schema.Schema
 	row     *schema.Schema
+	// wire makes what is delivered of an entry; nil for streams, and where it is
+	// the row.
+	wire func(dst []byte, key string, r *Row) ([]byte, error)
 	// encode makes a frozen row. Any goroutine may call it.
 	encode func(t *testing.T, c Change) connector.Row
 	// view is what a consumer sees, want what it is to see after all of these.
 	view func(t *testing.T) []string
 	want func(all []Change) []string
+	// viewNewer is what a consumer sees of a newer build's rows; nil: that isn't tried.
+	viewNewer func(t *testing.T) []string
 }
 
 func newStreamSink(t *testing.T, f StreamFixture) *sink {
@@ -108,7 +163,7 @@ func newStreamSink(t *testing.T, f StreamFixture) *sink {
 	if err != nil {
 		t.Fatalf("the rows of the sink: %v", err)
 	}
-	s := &sink{Sink: f.Sink, Faults: f.Faults, opening: f.Opening, row: rows.Schema}
+	s := &sink{Sink: f.Sink, Faults: f.Faults, System: f.System, opening: f.Opening, row: rows.Schema}
 	s.encode = func(t *testing.T, c Change) connector.Row {
 		r := connector.Row{Op: connector.Append, Row: encoded(t, rows.NewAppend(), c.Row)}
 		if rows.NewWire != nil {
@@ -129,6 +184,16 @@ func newStreamSink(t *testing.T, f StreamFixture) *sink {
 			lines = append(lines, c.Row.String())
 		}
 		return lines
+	}
+	if f.ReadNewer != nil {
+		s.viewNewer = func(t *testing.T) []string {
+			var lines []string
+			for _, r := range f.ReadNewer(t) {
+				lines = append(lines, r.String())
+			}
+			slices.Sort(lines)
+			return lines
+		}
 	}
 	return s
 }
@@ -152,7 +217,10 @@ func newTableSink(t *testing.T, f TableFixture) *sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sink{Sink: f.Sink, Faults: f.Faults, opening: f.Opening, row: rows.Schema, key: key.Schema()}
+	s := &sink{Sink: f.Sink, Faults: f.Faults, System: f.System, opening: f.Opening, row: rows.Schema, key: key.Schema()}
+	if rows.NewWire != nil {
+		s.wire = rows.NewWire()
+	}
 	s.encode = func(t *testing.T, c Change) connector.Row {
 		r := connector.Row{Op: connector.Delete, Key: key.Append(nil, c.Key)}
 		if c.Row != nil {
@@ -185,6 +253,16 @@ func newTableSink(t *testing.T, f TableFixture) *sink {
 			all = nil
 		}
 		return tableView(rows, all)
+	}
+	if f.ReadNewer != nil {
+		s.viewNewer = func(t *testing.T) []string {
+			var lines []string
+			for key, r := range f.ReadNewer(t) {
+				lines = append(lines, fmt.Sprintf("%q stands at %v", key, &r))
+			}
+			slices.Sort(lines)
+			return lines
+		}
 	}
 	return s
 }

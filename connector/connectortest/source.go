@@ -27,29 +27,43 @@ type SourceFixture[T any] struct {
 	// Shorten takes the end of a partition away, at least one record. Nil:
 	// can't happen to this source.
 	Shorten func(t *testing.T, partition string)
+	// Late is a source of the same partitions whose author has a new job begin at
+	// their ends. Nil: this source has no such setting.
+	Late connector.Source[T]
+	// Committed returns what the reader's group has been told, by partition, as
+	// people see it. Nil: it can't be seen, or the reader is no [connector.GroupReader].
+	Committed func(t *testing.T) map[string]int64
 	// Equal compares two values. Nil: reflect.DeepEqual.
 	Equal func(a, b T) bool
 }
 
 // TestSource tests a source. The function setup is called for each case.
 func TestSource[T any](t *testing.T, setup func(t *testing.T) SourceFixture[T]) {
-	s := sourceSuite[T]{setup}
-	run(t, "describe", "a description is part of the job's version: one that changes by itself makes every restart an upgrade", s.describe)
-	run(t, "partitions", "a manifest names partitions; names that change or repeat lose or double records", s.partitions)
-	run(t, "unknown partition", "a manifest's partition that is gone must be told, not read as empty", s.unknownPartition)
-	run(t, "all records", "each record is counted exactly once, in its partition's order", s.allRecords)
-	run(t, "limits", "batches are cut by number and by bytes; where they are cut must not change what is read", s.limits)
-	run(t, "resume", "recovery goes on from any offset that a manifest holds", s.resume)
-	run(t, "until", "a replay reads exactly what the recorded run had, not a record more", s.until)
-	run(t, "on from until", "a replay reads run after run from one open partition", s.onFromUntil)
-	run(t, "batches are apart", "several batches of a partition are being decoded while the next is read", s.batchesApart)
-	run(t, "decoded values own their memory", "a batch's memory is used again while decoded values live on in states", s.ownMemory)
-	run(t, "decoders are apart", "each decoding worker has a decoder of its own, and gets batches of all partitions", s.decodersApart)
-	run(t, "end", "a bounded job ends when its partitions do, and a lag is told against the end", s.end)
-	run(t, "cancelled", "a stop must not wait for records that may never come, nor lose any", s.cancelled)
-	run(t, "grows", "records that come while the partition is open are read, once", s.grows)
-	run(t, "replaced", "an offset in another partition of the same name means nothing: going on would skip or repeat in silence", s.replaced)
-	run(t, "shortened", "an offset behind the end means that records were lost", s.shortened)
+	runAll(t, sourceSuite[T]{setup}.cases())
+}
+
+func (s sourceSuite[T]) cases() []testCase {
+	return []testCase{
+		{"describe", "a description is part of the job's version: one that changes by itself makes every restart an upgrade", s.describe},
+		{"partitions", "a manifest names partitions; names that change or repeat lose or double records", s.partitions},
+		{"unknown partition", "a manifest's partition that is gone must be told, not read as empty", s.unknownPartition},
+		{"all records", "each record is counted exactly once, in its partition's order", s.allRecords},
+		{"limits", "batches are cut by number and by bytes; where they are cut must not change what is read", s.limits},
+		{"resume", "recovery goes on from any offset that a manifest holds", s.resume},
+		{"begun", "a partition that is new to a job that has begun is read from its first record: all that it holds came since", s.begun},
+		{"found beginning", "where reading begins is looked up once and kept: a restart before the first record begins there as well", s.foundBeginning},
+		{"until", "a replay reads exactly what the recorded run had, not a record more", s.until},
+		{"on from until", "a replay reads run after run from one open partition", s.onFromUntil},
+		{"batches are apart", "several batches of a partition are being decoded while the next is read", s.batchesApart},
+		{"decoded values own their memory", "a batch's memory is used again while decoded values live on in states", s.ownMemory},
+		{"decoders are apart", "each decoding worker has a decoder of its own, and gets batches of all partitions", s.decodersApart},
+		{"end", "a bounded job ends when its partitions do, and a lag is told against the end", s.end},
+		{"cancelled", "a stop must not wait for records that may never come, nor lose any", s.cancelled},
+		{"grows", "records that come while the partition is open are read, once", s.grows},
+		{"replaced", "an offset in another partition of the same name means nothing: going on would skip or repeat in silence", s.replaced},
+		{"shortened", "an offset behind the end means that records were lost", s.shortened},
+		{"group", "a group's offsets are for people: a job reads on from those of its manifest", s.group},
+	}
 }
 
 type sourceSuite[T any] struct {

@@ -234,7 +234,7 @@ func (s state) text(f *flags) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Kafka at %s, embedded, kept in %s\n", strings.Join(s.Addr, ","), s.Folder)
 	if s.Recovered {
-		text.WriteString("The last run was killed: all that was acknowledged is there. Transactions that were open are aborted,\nand one that was just being ended may stand in some partitions only.\n")
+		text.WriteString("The last run was killed: all that was acknowledged is there. Transactions that were open are aborted.\n")
 	}
 	for _, t := range s.Topics {
 		fmt.Fprintf(&text, "topic %s: %s, %s", t.Name, count(int64(t.Partitions), "partition"), count(t.Records, "record"))

@@ -17,6 +17,8 @@ import "example.org/kit" // fault
 			"internal/torture/testjobs/shop/m.go": "package main\nimport \"github.com/sluicestream/sluice\"\nimport \"github.com/sluicestream/sluice/internal/cli\" // fault\n",
 			"examples/flights/main.go":            "package main\nimport \"github.com/sluicestream/sluice/file\"\n",
 			"examples/flights/main_test.go":       "package main\nimport \"github.com/sluicestream/sluice/internal/epoch\" // fault\n",
+			"examples/sqlsink/sink.go":            "package sqlsink\nimport \"github.com/jackc/pgx/v5\" // fault\n",
+			"examples/sqlsink/sink_test.go":       "package sqlsink\nimport \"github.com/jackc/pgx/v5/stdlib\"\nimport \"github.com/sluicestream/sluice/internal/state\" // fault\n",
 			"file/klauspost.go":                   "package file\nimport \"github.com/klauspost/compress/gzip\"\nimport \"github.com/klauspost/compressed\" // fault\n",
 			"somewhere/else.go":                   "package somewhere // fault\n",
 		},

@@ -157,7 +157,7 @@ func (b *Broker) Start() error {
 	if heap == "" {
 		heap = "512m"
 	}
-	cmd := exec.Command(b.java, "-Xmx"+heap, "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4", "-Xshare:auto",
+	cmd := exec.Command(b.java, "-Xmx"+heap, "-XX:+UseG1GC", "-Xshare:auto",
 		"-Dlog4j2.configurationFile="+b.folder.in("log.properties"),
 		"-cp", filepath.Join(b.jars, "*"), "kafka.Kafka", b.folder.in("server.properties"))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.folder.path, log, log

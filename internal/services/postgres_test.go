@@ -1,9 +1,12 @@
 package services
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicestream/sluice/internal/cutproxy"
 )
 
 func sql(t *testing.T, d *Database, statement string) string {
@@ -96,5 +99,42 @@ func TestEncryptedDatabaseWithPasswords(t *testing.T) {
 	plain := strings.Replace(d.URL(""), "sslmode=require", "sslmode=disable", 1)
 	if _, err := d.runAt(t.Context(), plain, "select 1"); err == nil || !strings.Contains(err.Error(), "no encryption") {
 		t.Errorf("without TLS: %v", err)
+	}
+}
+
+// TestDatabaseBehindProxy cuts an answer: the server has done what the client
+// hears nothing of.
+func TestDatabaseBehindProxy(t *testing.T) {
+	d := Postgres(t, PostgresOptions{})
+	sql(t, d, "create table t (n int)")
+	p := cutproxy.Start(t, cutproxy.Options{Target: d.Addr(), Protocol: cutproxy.Postgres, Record: true})
+	// the client asks for TLS first, which this server hasn't
+	url := "postgres://postgres@" + p.Addr() + "/postgres?sslmode=prefer"
+	if out, err := d.runAt(t.Context(), url, "insert into t values (1) returning n"); err != nil || out != "1" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	var kinds []byte
+	for _, m := range p.Messages() {
+		if m.Way == cutproxy.ToClient {
+			kinds = append(kinds, m.Type)
+		}
+	}
+	// no TLS; authentication, parameters, key, ready; columns, a row, complete, ready
+	if got := string(bytes.Trim(bytes.ReplaceAll(kinds, []byte("S"), nil), "N")); got != "RKZTDCZ" {
+		t.Errorf("the server's messages are %q", kinds)
+	}
+	p.SetFate(func(int) cutproxy.Fate {
+		return cutproxy.Fate{When: func(m cutproxy.Message) (cutproxy.Act, int64) {
+			if m.Way == cutproxy.ToClient && m.Type == 'C' {
+				return cutproxy.Cut, 3
+			}
+			return cutproxy.Pass, 0
+		}}
+	})
+	if out, err := d.runAt(t.Context(), url, "insert into t values (2)"); err == nil {
+		t.Errorf("the client hears %q", out)
+	}
+	if got := sql(t, d, "select string_agg(n::text, ' ' order by n) from t"); got != "1 2" {
+		t.Errorf("the table holds %s", got)
 	}
 }

@@ -45,7 +45,10 @@ func spawn(cmd *exec.Cmd, watched bool, litter string) (*process, error) {
 // watchdog ends a server when its standard input ends without a word.
 const watchdog = `read -r word && exit 0
 kill -KILL "$1"
-if [ -n "$2" ]; then sleep 1; rm -rf "$2"; fi`
+if [ -n "$2" ]; then
+  # the server's own processes end by and by, and may write meanwhile
+  for try in 1 2 3 4 5; do sleep 1; rm -rf "$2" && exit; done
+fi`
 
 func (p *process) watch(litter string) error {
 	var ends [2]int

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -134,11 +136,19 @@ func (s *server) Pause() error {
 	if err := syscall.Kill(s.run.pid, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for _, pid := range children(s.run.pid) {
+	pids := append(children(s.run.pid), s.run.pid)
+	for _, pid := range pids {
 		syscall.Kill(pid, syscall.SIGSTOP) // one that has ended meanwhile needs none
+	}
+	// a signal takes a while to reach all threads
+	if !within(maxEnding, func() bool { return !slices.ContainsFunc(pids, moves) }) {
+		return fmt.Errorf("the server in %s still runs %v after SIGSTOP", s.folder.path, maxEnding)
 	}
 	return nil
 }
+
+// moves tells whether a process is neither stopped nor at its end.
+func moves(pid int) bool { return runs(pid) && !strings.HasPrefix(ps("stat", pid), "T") }
 
 // Resume lets a paused server go on.
 func (s *server) Resume() error {

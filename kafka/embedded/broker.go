@@ -22,6 +22,7 @@ type Broker struct {
 	folder  *folder // nil without one
 	faults  *faults
 	killed  bool
+	decided *decisions // nil without a folder
 
 	closing sync.Once
 	closed  error
@@ -91,6 +92,12 @@ func start(o Options) (*Broker, error) {
 		return nil, fmt.Errorf("%s%w; name another folder, or remove this one if what it holds is not needed", b.place(), err)
 	}
 	b.addrs = b.cluster.ListenAddrs()
+	if b.folder != nil {
+		if b.decided, err = noteDecisions(b.folder.decisions(), o.Sync, b.cluster); err != nil {
+			b.Close()
+			return nil, fmt.Errorf("%s%w; look for room on the disk and for rights", b.place(), err)
+		}
+	}
 	for _, t := range o.Topics {
 		if err := b.CreateTopic(t); err != nil {
 			b.Close()
@@ -115,8 +122,7 @@ func (b *Broker) Addr() string { return b.addrs[0] }
 func (b *Broker) Addrs() []string { return slices.Clone(b.addrs) }
 
 // Recovered tells whether the folder's last broker was killed, rather than
-// closed: transactions that were open are aborted then, and one that was just
-// being ended may stand in some of its partitions and not in others.
+// closed: transactions that were open are aborted then.
 func (b *Broker) Recovered() bool { return b.killed }
 
 // CreateTopic makes a topic; one that is there stays as it is. Its error tells of
@@ -175,6 +181,7 @@ func (b *Broker) Close() error {
 	b.closing.Do(func() {
 		b.faults.forget() // those of requests were told to the clients
 		b.cluster.Close()
+		b.decided.close()
 		if b.folder == nil {
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/sluicestream/sluice/internal/services"
 	"github.com/sluicestream/sluice/kafka/embedded"
 )
 
@@ -44,14 +45,38 @@ func start(t *testing.T, o embedded.Options) *embedded.Broker {
 	return b
 }
 
-func client(t *testing.T, b *embedded.Broker, options ...kgo.Opt) *kgo.Client {
+// addressed is a broker of either kind.
+type addressed interface{ Addr() string }
+
+func client(t *testing.T, b addressed, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(b.Addr())}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return clientAt(t, b.Addr(), options...)
+}
+
+func clientAt(t *testing.T, addr string, options ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addr)}, options...)...)
+	must(t, err)
 	t.Cleanup(c.Close)
 	return c
+}
+
+var realBroker = services.SharedKafka(services.KafkaOptions{})
+
+// onBoth tries something with the embedded broker and with the real one: where
+// the docs say nothing else, they do the same.
+func onBoth(t *testing.T, try func(t *testing.T, b addressed)) {
+	t.Run("embedded", func(t *testing.T) { try(t, start(t, embedded.Options{Folder: t.TempDir()})) })
+	t.Run("real", func(t *testing.T) { try(t, realBroker(t)) })
+}
+
+// newTopic makes a topic of a name that nothing else has.
+func newTopic(t *testing.T, b addressed, base string, partitions int32, settings map[string]*string) string {
+	t.Helper()
+	topic := services.Unique(base)
+	_, err := kadm.NewClient(client(t, b)).CreateTopic(bounded(t), partitions, 1, settings, topic)
+	must(t, err)
+	return topic
 }
 
 func bounded(t *testing.T) context.Context {
@@ -77,7 +102,7 @@ func write(t *testing.T, c *kgo.Client, topic string, values ...string) {
 
 // contents reads what a topic's partitions hold up to their stable ends: values
 // with spaces between.
-func contents(t *testing.T, b *embedded.Broker, topic string, options ...kgo.Opt) string {
+func contents(t *testing.T, b addressed, topic string, options ...kgo.Opt) string {
 	t.Helper()
 	asking := client(t, b)
 	defer asking.Close() // while there is a broker to take leave of
@@ -161,22 +186,24 @@ func TestFillAndRead(t *testing.T) {
 	}
 }
 
-func TestTransactions(t *testing.T) {
-	b := start(t, embedded.Options{Topics: []embedded.Topic{{Name: "out", Partitions: 2}}})
-	c := client(t, b, kgo.TransactionalID("job"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+func TestTransactions(t *testing.T) { onBoth(t, tryTransactions) }
+
+func tryTransactions(t *testing.T, b addressed) {
+	out, id := newTopic(t, b, "out", 2, nil), services.Unique("job")
+	c := client(t, b, kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	ctx := bounded(t)
 	for i, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
 		must(t, c.BeginTransaction())
 		for p := range int32(2) {
-			must(t, c.ProduceSync(ctx, &kgo.Record{Topic: "out", Partition: p, Value: fmt.Append(nil, i)}).FirstErr())
+			must(t, c.ProduceSync(ctx, &kgo.Record{Topic: out, Partition: p, Value: fmt.Append(nil, i)}).FirstErr())
 		}
-		before := strings.Fields(contents(t, b, "out"))
+		before := strings.Fields(contents(t, b, out))
 		if slices.Contains(before, fmt.Sprint(i)) {
 			t.Errorf("an open transaction is seen: %q", before)
 		}
 		must(t, c.EndTransaction(ctx, end))
 	}
-	got := strings.Fields(contents(t, b, "out"))
+	got := strings.Fields(contents(t, b, out))
 	slices.Sort(got)
 	if strings.Join(got, " ") != "0 0 2 2" {
 		t.Errorf("it holds %q", got)
@@ -184,25 +211,27 @@ func TestTransactions(t *testing.T) {
 
 	// a second producer of this id fences the first
 	must(t, c.BeginTransaction())
-	must(t, c.ProduceSync(ctx, &kgo.Record{Topic: "out", Value: []byte("fenced")}).FirstErr())
-	second := client(t, b, kgo.TransactionalID("job"))
+	must(t, c.ProduceSync(ctx, &kgo.Record{Topic: out, Value: []byte("fenced")}).FirstErr())
+	second := client(t, b, kgo.TransactionalID(id))
 	must(t, second.BeginTransaction())
-	must(t, second.ProduceSync(ctx, &kgo.Record{Topic: "out", Value: []byte("second")}).FirstErr())
+	must(t, second.ProduceSync(ctx, &kgo.Record{Topic: out, Value: []byte("second")}).FirstErr())
 	if err := c.EndTransaction(ctx, kgo.TryCommit); !errors.Is(err, kerr.ProducerFenced) && !errors.Is(err, kerr.InvalidProducerEpoch) {
 		t.Errorf("the first ends its transaction: %v", err)
 	}
 	must(t, second.EndTransaction(ctx, kgo.TryCommit))
-	if got := contents(t, b, "out"); strings.Contains(got, "fenced") || !strings.Contains(got, "second") {
+	if got := contents(t, b, out); strings.Contains(got, "fenced") || !strings.Contains(got, "second") {
 		t.Errorf("it holds %q", got)
 	}
 }
 
-func TestOffsetsOfATransaction(t *testing.T) {
-	b := start(t, embedded.Options{Topics: []embedded.Topic{{Name: "in"}, {Name: "out"}}})
-	write(t, client(t, b), "in", "1", "2", "3")
+func TestOffsetsOfATransaction(t *testing.T) { onBoth(t, tryOffsets) }
+
+func tryOffsets(t *testing.T, b addressed) {
+	in, out, id := newTopic(t, b, "in", 1, nil), newTopic(t, b, "out", 1, nil), services.Unique("job")
+	write(t, client(t, b), in, "1", "2", "3")
 	ctx := bounded(t)
-	s, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(b.Addr()), kgo.TransactionalID("job"), kgo.ConsumerGroup("group"),
-		kgo.ConsumeTopics("in"), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(100*time.Millisecond))
+	s, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(b.Addr()), kgo.TransactionalID(id), kgo.ConsumerGroup(id),
+		kgo.ConsumeTopics(in), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(100*time.Millisecond))
 	must(t, err)
 	defer s.Close()
 	for done := 0; done < 3; {
@@ -210,19 +239,19 @@ func TestOffsetsOfATransaction(t *testing.T) {
 		must(t, ctx.Err())
 		must(t, s.Begin())
 		for _, r := range fetched.Records() {
-			must(t, s.ProduceSync(ctx, &kgo.Record{Topic: "out", Value: r.Value}).FirstErr())
+			must(t, s.ProduceSync(ctx, &kgo.Record{Topic: out, Value: r.Value}).FirstErr())
 			done++
 		}
 		if committed, err := s.End(ctx, kgo.TryCommit); !committed || err != nil {
 			t.Fatalf("committed %v, %v", committed, err)
 		}
 	}
-	offsets, err := kadm.NewClient(client(t, b)).FetchOffsets(ctx, "group")
+	offsets, err := kadm.NewClient(client(t, b)).FetchOffsets(ctx, id)
 	must(t, err)
-	if at, ok := offsets.Lookup("in", 0); !ok || at.At != 3 {
+	if at, ok := offsets.Lookup(in, 0); !ok || at.At != 3 {
 		t.Errorf("the group stands at %+v", at)
 	}
-	if got := contents(t, b, "out"); got != "1 2 3" {
+	if got := contents(t, b, out); got != "1 2 3" {
 		t.Errorf("it holds %q", got)
 	}
 }
@@ -240,22 +269,30 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-func TestTopicIDs(t *testing.T) {
-	b := start(t, embedded.Options{Topics: []embedded.Topic{{Name: "again"}}})
+func TestTopicIDs(t *testing.T) { onBoth(t, tryTopicIDs) }
+
+func tryTopicIDs(t *testing.T, b addressed) {
+	topic := newTopic(t, b, "again", 1, nil)
 	id := func() kadm.TopicID {
 		admin := kadm.NewClient(client(t, b)) // one that remembers nothing
-		topics, err := admin.ListTopics(bounded(t), "again")
+		topics, err := admin.ListTopics(bounded(t), topic)
 		must(t, err)
-		return topics["again"].ID
+		return topics[topic].ID
 	}
 	first := id()
 	if first == (kadm.TopicID{}) || id() != first {
 		t.Fatalf("the id is %v, then %v", first, id())
 	}
-	_, err := kadm.NewClient(client(t, b)).DeleteTopics(bounded(t), "again")
+	admin := kadm.NewClient(client(t, b))
+	_, err := admin.DeleteTopic(bounded(t), topic)
 	must(t, err)
-	must(t, b.CreateTopic(embedded.Topic{Name: "again"}))
-	if id() == first {
+	for ctx := bounded(t); ; { // the real one deletes by and by
+		if _, err = admin.CreateTopic(ctx, 1, 1, nil, topic); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	must(t, err)
+	if again := id(); again == first {
 		t.Error("a topic that was made anew has the id of the old one")
 	}
 }

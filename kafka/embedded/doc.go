@@ -20,10 +20,10 @@
 //
 // # What it does otherwise than the real one
 //
-//   - The end of a transaction is not atomic under a kill. Markers are written
-//     partition by partition and the offsets after them, with nothing that says
-//     how to go on: a kill in between leaves some partitions committed and others
-//     aborted. So nothing about exactly once can be shown by killing it.
+//   - A transaction that is just being committed at a kill is committed in all of
+//     its partitions or in none, as with the real one; but the offsets of a group
+//     that are a part of it may be missing, and who tries the commit again after the
+//     next start is told that there is no such transaction.
 //   - Brokers are addresses of one process: there are no copies, nobody falls out
 //     of the in-sync set, and min.insync.replicas counts for nothing. They stop
 //     together.

@@ -13,6 +13,7 @@ const (
 	dataName    = "data"
 	lockName    = "lock"
 	runningName = "running" // is there from a start until a clean end
+	decidedName = "decisions"
 )
 
 // folder is where a broker keeps everything.
@@ -58,7 +59,7 @@ func checkContent(path string) error {
 	}
 	for _, e := range entries {
 		switch e.Name() {
-		case dataName, lockName, runningName:
+		case dataName, lockName, runningName, decidedName, decidedName + ".new":
 		default:
 			return fmt.Errorf("folder %s holds %s, which is no broker's; name an empty folder", path, e.Name())
 		}
@@ -67,6 +68,8 @@ func checkContent(path string) error {
 }
 
 func (f *folder) data() string { return filepath.Join(f.path, dataName) }
+
+func (f *folder) decisions() string { return filepath.Join(f.path, decidedName) }
 
 // close notes a clean end.
 func (f *folder) close() error {

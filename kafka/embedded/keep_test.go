@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -58,14 +59,6 @@ func startChild(t *testing.T, folder string) (addr string, kill func()) {
 		t.Fatalf("the broker says %q, %v", line, err)
 	}
 	return strings.TrimSpace(line), kill
-}
-
-func clientAt(t *testing.T, addr string, options ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addr)}, options...)...)
-	must(t, err)
-	t.Cleanup(c.Close)
-	return c
 }
 
 // TestKilledBrokerKeepsWhatItAcknowledged kills a broker while it is written to.
@@ -153,6 +146,51 @@ func TestKillAbortsOpenTransactions(t *testing.T) {
 	if got := contents(t, b, "open"); got != "committed again" {
 		t.Errorf("it holds %q", got)
 	}
+}
+
+// TestKillInTheMiddleOfACommit kills a broker while it ends a transaction of many
+// partitions. Whenever that is, the next one has it in all of them or in none.
+func TestKillInTheMiddleOfACommit(t *testing.T) {
+	const partitions = 100
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	outcomes := map[int]int{}
+	for range 6 {
+		folder := t.TempDir()
+		addr, kill := startChild(t, folder)
+		admin := clientAt(t, addr)
+		_, err := kadm.NewClient(admin).CreateTopic(bounded(t), partitions, 1, nil, "many")
+		must(t, err)
+		c := clientAt(t, addr, kgo.TransactionalID("job"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		must(t, c.BeginTransaction())
+		for p := range int32(partitions) {
+			c.Produce(t.Context(), &kgo.Record{Topic: "many", Partition: p, Value: fmt.Append(nil, p)}, nil)
+		}
+		must(t, c.Flush(bounded(t)))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.EndTransaction(ctx, kgo.TryCommit) }()
+		select {
+		case <-time.After(time.Duration(random.IntN(3000)) * time.Microsecond):
+		case err := <-ended:
+			ended <- err
+		}
+		kill()
+		cancel()
+		acknowledged := <-ended == nil
+		c.Close()
+		admin.Close()
+		b, err := embedded.Start(embedded.Options{Folder: folder})
+		must(t, err)
+		n := len(strings.Fields(contents(t, b, "many")))
+		outcomes[n]++
+		if n != 0 && n != partitions || acknowledged && n == 0 {
+			t.Errorf("%d of %d partitions have the transaction, whose end was acknowledged: %v", n, partitions, acknowledged)
+		}
+		must(t, b.Close())
+	}
+	t.Logf("runs by partitions committed: %v", outcomes)
 }
 
 // TestCloseKeepsOpenTransactions closes a broker in the middle of one: it is open

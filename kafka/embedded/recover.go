@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -20,12 +22,16 @@ const (
 )
 
 // recoverFolder ends the transactions that a killed broker has left open in its
-// folder, by markers that abort them. Loaded as it is, the log has none: readers
-// would take what the same producer writes next for a part of the aborted
-// transaction, and drop it.
+// folder: those whose commit it had begun to write, by commits, and all others by
+// aborts. Loaded as it is, the log has neither: readers would take what the same
+// producer writes next for a part of an aborted transaction, and drop it.
 //
 // It happens in a broker that nobody knows of, before the real one starts.
 func (b *Broker) recoverFolder() error {
+	decided, err := readDecisions(b.folder.decisions())
+	if err != nil {
+		return err
+	}
 	faults := new(faults)
 	ports := make([]int, b.options.Brokers)
 	cluster, err := kfake.NewCluster(kfake.Ports(ports...), kfake.DataDir(b.folder.data()), kfake.WithLogger(faults))
@@ -34,12 +40,31 @@ func (b *Broker) recoverFolder() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), maxRecovery)
 	defer cancel()
-	err = abortOpen(ctx, cluster.ListenAddrs())
+	err = endOpen(ctx, cluster.ListenAddrs(), decided)
 	cluster.Close()
 	if lost := faults.all(); err == nil && len(lost) > 0 {
 		err = fmt.Errorf("it can't be written: %s", lost[0])
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return forgetSummaries(b.folder.data())
+}
+
+// forgetSummaries removes what the cluster has noted of its partitions besides
+// their records: it takes what was open when it started for aborted, whatever
+// marker came after. The next start reads the records instead.
+func forgetSummaries(data string) error {
+	summaries, err := filepath.Glob(filepath.Join(data, "partitions", "*", "snapshot.json"))
+	if err != nil {
+		return err
+	}
+	for _, name := range summaries {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // partition is one of a topic's.
@@ -48,8 +73,20 @@ type partition struct {
 	id    int32
 }
 
-// abortOpen writes a marker for each transaction that has none.
-func abortOpen(ctx context.Context, addrs []string) error {
+// transaction is one, as far as epochs tell them apart.
+type transaction struct {
+	producer int64
+	epoch    int16
+}
+
+// found is what partitions hold of transactions.
+type found struct {
+	open      map[partition]map[int64]int16 // epochs by producer
+	committed map[transaction]bool          // in some partition
+}
+
+// endOpen writes a marker for each transaction that has none.
+func endOpen(ctx context.Context, addrs []string, decided map[int64]decision) error {
 	var dialer net.Dialer
 	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.Dialer(dialer.DialContext),
 		kgo.KeepControlRecords(), kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.FetchMaxWait(100*time.Millisecond))
@@ -62,16 +99,18 @@ func abortOpen(ctx context.Context, addrs []string) error {
 	if err != nil {
 		return err
 	}
-	open, err := readOpen(ctx, client, left)
+	f, err := readTransactions(ctx, client, left)
 	if err != nil {
 		return err
 	}
 	var markers []kadm.TxnMarkers
-	for p, producers := range open {
+	for p, producers := range f.open {
 		for producer, epoch := range producers {
 			topic := kadm.TopicsSet{}
 			topic.Add(p.topic, p.id)
-			markers = append(markers, kadm.TxnMarkers{ProducerID: producer, ProducerEpoch: epoch, Topics: topic})
+			// A decision alone could be one that was refused; a marker is none.
+			commit := decided[producer] == decision{epoch, true} && f.committed[transaction{producer, epoch}]
+			markers = append(markers, kadm.TxnMarkers{ProducerID: producer, ProducerEpoch: epoch, Commit: commit, Topics: topic})
 		}
 	}
 	if len(markers) == 0 {
@@ -116,38 +155,49 @@ func extents(ctx context.Context, admin *kadm.Client, client *kgo.Client) (map[p
 	return left, nil
 }
 
-// readOpen reads partitions to their ends, and returns the epochs of the
-// producers that have an open transaction there.
-func readOpen(ctx context.Context, client *kgo.Client, left map[partition]int64) (map[partition]map[int64]int16, error) {
-	open := map[partition]map[int64]int16{}
+// readTransactions reads partitions to their ends.
+func readTransactions(ctx context.Context, client *kgo.Client, left map[partition]int64) (found, error) {
+	f := found{map[partition]map[int64]int16{}, map[transaction]bool{}}
 	for len(left) > 0 {
 		fetched := client.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return f, err
 		}
 		for _, e := range fetched.Errors() {
-			return nil, fmt.Errorf("topic %s, partition %d: %w", e.Topic, e.Partition, e.Err)
+			return f, fmt.Errorf("topic %s, partition %d: %w", e.Topic, e.Partition, e.Err)
 		}
 		fetched.EachRecord(func(r *kgo.Record) {
 			p := partition{r.Topic, r.Partition}
-			switch {
-			case isMarker(r):
-				delete(open[p], r.ProducerID)
-			case r.Attrs.IsTransactional():
-				if open[p] == nil {
-					open[p] = map[int64]int16{}
-				}
-				open[p][r.ProducerID] = r.ProducerEpoch
-			}
+			f.add(p, r)
 			if r.Offset+1 >= left[p] {
 				delete(left, p)
 			}
 		})
 	}
-	return open, nil
+	return f, nil
 }
 
-// isMarker tells whether a record is the end of a transaction.
-func isMarker(r *kgo.Record) bool {
-	return r.Attrs.IsControl() && len(r.Key) >= markerKey && binary.BigEndian.Uint16(r.Key[2:]) <= 1
+// What the key of a transaction's marker says, behind its version.
+const (
+	abortMarker  = 0
+	commitMarker = 1
+)
+
+// add takes a record into account, in the order of its partition.
+func (f *found) add(p partition, r *kgo.Record) {
+	switch {
+	case r.Attrs.IsControl() && len(r.Key) >= markerKey:
+		switch binary.BigEndian.Uint16(r.Key[2:]) {
+		case commitMarker:
+			f.committed[transaction{r.ProducerID, r.ProducerEpoch}] = true
+			delete(f.open[p], r.ProducerID)
+		case abortMarker:
+			delete(f.open[p], r.ProducerID)
+		}
+	case r.Attrs.IsTransactional():
+		if f.open[p] == nil {
+			f.open[p] = map[int64]int16{}
+		}
+		f.open[p][r.ProducerID] = r.ProducerEpoch
+	}
 }

@@ -1,0 +1,291 @@
+package brokers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/sluicestream/sluice/internal/services"
+)
+
+// partitions of each topic.
+const partitions = 4
+
+// shop is a job with what it reads and writes.
+type shop struct {
+	t      *testing.T
+	rng    *rand.Rand
+	name   string // of the job
+	store  string
+	kafka  string // the cluster's address, for the job
+	pg     string // the database's URL; empty: there is none
+	env    []string
+	client *kgo.Client // of the test itself
+	admin  *kadm.Client
+	users  int
+	fed    int
+}
+
+// seed is that of SLUICE_TORTURE_SEED, or a new one, which is printed.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	s := uint64(time.Now().UnixNano())
+	if text := os.Getenv("SLUICE_TORTURE_SEED"); text != "" {
+		var err error
+		if s, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("SLUICE_TORTURE_SEED=%d", s)
+	return s
+}
+
+// newShop makes the topics of a new job.
+func newShop(t *testing.T, kafka, pg string) *shop {
+	t.Helper()
+	s := &shop{t: t, rng: rand.New(rand.NewPCG(seed(t), 1)), name: services.Unique("pay"), store: filepath.Join(t.TempDir(), "store"), kafka: kafka, pg: pg, users: 200}
+	var err error
+	if s.client, err = kgo.NewClient(kgo.SeedBrokers(kafka), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.client.Close)
+	s.admin = kadm.NewClient(s.client)
+	for _, topic := range []string{"orders", "receipts", "accounts"} {
+		s.createTopic(topic)
+	}
+	if pg != "" {
+		s.query(fmt.Sprintf(`create table %[1]s_audit (user_id text, id text, nth bigint, cents bigint);
+			create table %[1]s_copy (user_id text, id text, nth bigint, cents bigint);
+			create table %[1]s_accounts (user_id text primary key, orders bigint, cents bigint, last text);
+			create table %[1]s_bills (user_id text primary key, receipts bigint, cents bigint, gaps bigint)`, s.name))
+	}
+	s.env = []string{"PAY_NAME=" + s.name, "PAY_TIMEOUT=3s", "SLUICE_KAFKA=" + kafka, "SLUICE_POSTGRES=" + pg}
+	return s
+}
+
+func (s *shop) topic(name string) string { return s.name + "-" + name }
+
+func (s *shop) createTopic(name string) {
+	s.t.Helper()
+	s.eventually("topic "+name+" is made", func() bool {
+		_, err := s.admin.CreateTopic(s.t.Context(), partitions, 1, nil, s.topic(name))
+		return err == nil || strings.Contains(err.Error(), "TOPIC_ALREADY_EXISTS")
+	})
+}
+
+// eventually waits until something holds.
+func (s *shop) eventually(what string, holds func() bool) {
+	s.t.Helper()
+	const step = 20 * time.Millisecond
+	for range int(patience / step) {
+		if holds() {
+			return
+		}
+		select {
+		case <-time.After(step):
+		case <-s.t.Context().Done():
+		}
+	}
+	s.t.Fatalf("waited in vain: %s", what)
+}
+
+// feed writes orders. They are there when it returns.
+func (s *shop) feed(n int) {
+	s.t.Helper()
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		s.fed++
+		user := s.rng.IntN(s.users)
+		if s.rng.IntN(4) == 0 {
+			user = s.rng.IntN(10)
+		}
+		o := order{fmt.Sprint("order-", s.fed), fmt.Sprint("user-", user), s.rng.Int64N(10_000), s.rng.IntN(50) == 0}
+		value, err := json.Marshal(o)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		records[i] = &kgo.Record{Topic: s.topic("orders"), Key: []byte(o.User), Value: value}
+	}
+	if err := s.client.ProduceSync(s.t.Context(), records...).FirstErr(); err != nil {
+		s.t.Fatalf("writing orders: %v", err)
+	}
+}
+
+// run starts the job. What does not matter is drawn.
+func (s *shop) run(job string, args ...string) *process {
+	s.t.Helper()
+	store := s.store
+	if job != "pay" {
+		store += "-" + job
+	}
+	all := []string{
+		"run", "--json", "--store", store, "--listen", "", "--lease", "1s",
+		"--epoch", (time.Duration(20+s.rng.IntN(100)) * time.Millisecond).String(),
+		"--shards", fmt.Sprint(1 + s.rng.IntN(3)),
+	}
+	return launch(s.t, s.env, job, append(all, args...)...)
+}
+
+// drain has a running job read all that there is, and stop.
+func (s *shop) drain(p *process, job string) {
+	s.t.Helper()
+	store := s.store
+	if job != "pay" {
+		store += "-" + job
+	}
+	stop := launch(s.t, s.env, job, "stop", "--drain", "--store", store)
+	if code := stop.wait(s.t); code != 0 {
+		s.t.Fatalf("stop --drain: exit code %d\n%s", code, tail(stop.said()))
+	}
+	if code := p.wait(s.t); code != 0 {
+		s.t.Fatalf("the drained job: exit code %d\n%s", code, tail(p.said()))
+	}
+}
+
+// read reads all that a topic holds for a consumer that reads committed.
+func (s *shop) read(name string) []*kgo.Record {
+	s.t.Helper()
+	topic := s.topic(name)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	from := map[int32]kgo.Offset{}
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			from[o.Partition] = kgo.NewOffset().At(0)
+			left[o.Partition] = o.Offset
+		}
+	})
+	c, err := kgo.NewClient(kgo.SeedBrokers(s.kafka), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	parts := map[int32][]*kgo.Record{}
+	for len(left) > 0 {
+		fetches := c.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			s.t.Fatalf("reading %s: %v", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			end, ok := left[r.Partition]
+			if !ok {
+				return
+			}
+			if !r.Attrs.IsControl() {
+				parts[r.Partition] = append(parts[r.Partition], r)
+			}
+			if r.Offset+1 >= end {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	var all []*kgo.Record
+	for p := range int32(partitions) {
+		all = append(all, parts[p]...)
+	}
+	return all
+}
+
+// query asks the database, and returns the rows, their columns apart by "|".
+func (s *shop) query(sql string) []string {
+	s.t.Helper()
+	out, err := database(s.t).Run(s.t.Context(), "", sql)
+	if err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+	if out = strings.TrimSpace(out); out == "" {
+		return nil
+	}
+	return strings.Split(out, "\n")
+}
+
+// verify compares all that has come of the orders with what must.
+func (s *shop) verify() *model {
+	s.t.Helper()
+	orders := s.read("orders")
+	if len(orders) != s.fed {
+		s.t.Fatalf("%d orders stand in the topic, %d were written", len(orders), s.fed)
+	}
+	m := modelOf(s.t, orders)
+	m.checkReceipts(s.t, s.read("receipts"))
+	m.checkAccounts(s.t, s.read("accounts"))
+	if s.pg != "" {
+		s.verifyReceipts("audit", m)
+		want := map[string]string{}
+		for user, a := range m.accounts {
+			want[user] = fmt.Sprintf("%d|%d|%s", a.Orders, a.Cents, a.Last)
+		}
+		same(s.t, "table", s.table("accounts", "orders, cents, last"), want, func(a, b string) bool { return a == b })
+	}
+	return m
+}
+
+// verifyReceipts compares a table of receipts with the model: each stands there
+// once.
+func (s *shop) verifyReceipts(table string, m *model) {
+	s.t.Helper()
+	got, want := map[string]int{}, map[string]int{}
+	for _, row := range s.query(fmt.Sprintf("select user_id, id, nth, cents from %s_%s", s.name, table)) {
+		got[row]++
+	}
+	for _, rs := range m.receipts {
+		for _, r := range rs {
+			want[fmt.Sprintf("%s|%s|%d|%d", r.User, r.ID, r.Nth, r.Cents)]++
+		}
+	}
+	same(s.t, table, got, want, func(a, b int) bool { return a == b })
+}
+
+// table reads a table whose key is the user.
+func (s *shop) table(name, columns string) map[string]string {
+	s.t.Helper()
+	rows := map[string]string{}
+	for _, row := range s.query(fmt.Sprintf("select user_id, %s from %s_%s", columns, s.name, name)) {
+		user, rest, _ := strings.Cut(row, "|")
+		rows[user] = rest
+	}
+	return rows
+}
+
+// settled tells whether no transaction is open in the job's topics: their readers
+// see all that there is.
+func (s *shop) settled() bool {
+	for _, name := range []string{"receipts", "accounts"} {
+		stable, err := s.admin.ListCommittedOffsets(s.t.Context(), s.topic(name))
+		if err != nil {
+			return false
+		}
+		ends, err := s.admin.ListEndOffsets(s.t.Context(), s.topic(name))
+		if err != nil {
+			return false
+		}
+		same := true
+		ends.Each(func(o kadm.ListedOffset) {
+			at, ok := stable.Lookup(o.Topic, o.Partition)
+			same = same && ok && at.Err == nil && o.Err == nil && at.Offset == o.Offset
+		})
+		if !same {
+			return false
+		}
+	}
+	return true
+}
