@@ -41,7 +41,9 @@ type identity struct {
 const (
 	startWithin = time.Minute     // its start, which waits for the end of what another has left open
 	abortWithin = 2 * time.Second // undoing what it can't finish; brokers do it later by themselves
-	buffered    = 20_000          // the records that it holds and brokers have not confirmed
+	buffered    = 20_000          // the records that it holds and brokers have not confirmed,
+	// and their bytes, unless records may be larger than half of it
+	bufferedBytes = 32 << 20
 	// batchWait is how long a batch is waited for to fill. Whatever is not full at
 	// the end of a delivery goes at once.
 	batchWait = 50 * time.Millisecond
@@ -74,6 +76,7 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 		kgo.ProducerLinger(batchWait),
 		kgo.RecordPartitioner(newPartitioner()),
 		kgo.MaxBufferedRecords(buffered),
+		kgo.MaxBufferedBytes(max(bufferedBytes, 2*int(limit))),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			if topic == t.sink.topic {
 				return limit

@@ -234,7 +234,7 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 	})
 	if err != nil {
 		if context.Cause(within) == env.ErrTooLong {
-			err = fmt.Errorf("the transaction wasn't written within its time-out of %v; kafka.TransactionTimeout lengthens it, kafka.MaxDelivery makes deliveries smaller: %w", t.sink.settings.transaction, err)
+			err = fmt.Errorf("the transaction wasn't written within its time-out of %v: brokers are away or slow, or it is too large; kafka.TransactionTimeout lengthens the time, kafka.MaxDelivery makes deliveries smaller: %w", t.sink.settings.transaction, err)
 		}
 		return err
 	}

@@ -96,6 +96,7 @@ func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	log = log.With("sink", key.Sink)
 	t := &target{
 		env: o.Env, log: log, key: key, sink: s, job: o.Job, client: client,
 		transaction: o.TransactionPrefix + key.JobID + "/" + key.Task + "/" + key.Sink,
