@@ -195,6 +195,9 @@ func (t *target) start(ctx context.Context) (*progress, error) {
 		return nil, err
 	}
 	t.producer = p
+	if err := t.ended(ctx, p.lived.id); err != nil {
+		return nil, err
+	}
 	all, err := t.progress.read(ctx, t.readWithin())
 	if err != nil {
 		return nil, err
