@@ -21,7 +21,7 @@ import (
 
 // patience is how long the story may take besides the writing: three starts, and
 // twice an epoch to wait for, on a slow machine.
-const patience = 45 * time.Second
+const patience = 90 * time.Second
 
 // demo is what the steps of the story share.
 type demo struct {
@@ -214,7 +214,7 @@ func (d *demo) stop(ctx context.Context) (map[key]row, error) {
 // await waits until the job's output has so many flights, and tells of the way
 // there.
 func (d *demo) await(ctx context.Context, flights int) error {
-	look := time.NewTicker(100 * time.Millisecond)
+	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
 	tell := time.NewTicker(2 * time.Second)
 	defer tell.Stop()

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json/v2"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 
 	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/connector"
@@ -20,19 +20,18 @@ type topic struct {
 	source connector.Source[kafka.Message[row]]
 }
 
+// newTopic asks for the topic by a pattern: unlike a name, it may stand for none
+// yet. The job makes it.
 func newTopic(s *servers) *topic {
-	return &topic{s.names.Delays, kafka.Messages(kafka.Topic(s.names.Delays, codec.JSON[row](), kafka.On(s.cluster), kafka.NoGroup()))}
+	pattern := regexp.QuoteMeta(s.names.Delays)
+	return &topic{s.names.Delays, kafka.Messages(kafka.Pattern(pattern, codec.JSON[row](), kafka.On(s.cluster), kafka.NoGroup()))}
 }
 
 func (t *topic) String() string { return "topic " + t.name }
 
 // read reads all that the topic holds now. The last record of a key is its row.
 func (t *topic) read(ctx context.Context) (map[key]row, error) {
-	rows := map[key]row{}
 	reader, err := t.source.Open(ctx, connector.Opening{Env: env.Real(), Log: slog.New(slog.DiscardHandler), Job: "flights-check", Name: "topic"})
-	if _, missing := errors.AsType[*kafka.VanishedError](err); missing {
-		return rows, nil // the job makes it
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +40,7 @@ func (t *topic) read(ctx context.Context) (map[key]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows := map[key]row{}
 	for _, name := range partitions {
 		if err := t.readPartition(ctx, reader, name, rows); err != nil {
 			return nil, err
