@@ -250,7 +250,7 @@ func (d *demo) check(ctx context.Context, before map[key]int64) error {
 		return err
 	}
 	d.tell(good, "check", "all %s flights counted once: every number equals an independent recount", grouped(len(d.week)))
-	d.tell(good, "", "in %s", list(d.outputs))
+	d.tell(good, "", "the same in %s", list(d.outputs))
 	d.line(plain, "")
 	d.line(bold, "%-8s %-8s %8s %10s %8s %12s %12s", "airport", "carrier", "flights", "cancelled", "on time", "mean delay", "worst delay")
 	busiest := slices.SortedFunc(maps.Keys(rows), func(a, b key) int { return int(rows[b].Flights - rows[a].Flights) })

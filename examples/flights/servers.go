@@ -56,7 +56,7 @@ func (s *servers) environment() []string {
 func (s *servers) where() string {
 	where := "at " + s.brokers
 	if s.embedded != nil {
-		where = "embedded, " + where
+		where = "embedded in this process, " + where
 	}
 	if s.postgres != "" {
 		where += "; PostgreSQL as SLUICE_POSTGRES says"
