@@ -28,4 +28,3 @@ type on struct{ cluster *Cluster }
 
 func (o on) toSource(s *sourceSettings) { s.cluster = o.cluster }
 func (o on) toSink(s *sinkSettings)     { s.cluster = o.cluster }
-

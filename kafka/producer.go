@@ -41,7 +41,9 @@ type identity struct {
 const (
 	startWithin = time.Minute     // its start, which waits for the end of what another has left open
 	abortWithin = 2 * time.Second // undoing what it can't finish; brokers do it later by themselves
-	buffered    = 20_000          // the records that it holds and brokers have not confirmed
+	buffered    = 20_000          // the records that it holds and brokers have not confirmed,
+	// and their bytes, unless records may be larger than half of it
+	bufferedBytes = 32 << 20
 	// batchWait is how long a batch is waited for to fill. Whatever is not full at
 	// the end of a delivery goes at once.
 	batchWait = 50 * time.Millisecond
@@ -65,16 +67,16 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 	}
 	versions.SetMaxKeyVersion(offsetCommit, newest)
 	limit := int32(t.sink.bounds.record.Load())
-	opts := append(slices.Clip(t.opts),
+	client, _, err := s.cluster.newClient(t.job,
 		kgo.MaxVersions(versions),
 		kgo.TransactionalID(t.transaction),
 		kgo.TransactionTimeout(s.transaction),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchCompression(compressions[s.compression]),
 		kgo.ProducerLinger(batchWait),
-		kgo.RecordDeliveryTimeout(s.transaction),
 		kgo.RecordPartitioner(newPartitioner()),
 		kgo.MaxBufferedRecords(buffered),
+		kgo.MaxBufferedBytes(max(bufferedBytes, 2*int(limit))),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			if topic == t.sink.topic {
 				return limit
@@ -82,7 +84,6 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 			return defaultRecord
 		}),
 	)
-	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +114,10 @@ func (p *producer) same(ctx context.Context) error {
 	return nil
 }
 
-// transact does what fill says in one transaction. After an error its outcome is
-// unknown, and the producer is of no use any more.
-func (p *producer) transact(ctx context.Context, fill func(tx *transaction) error) error {
+// transact does what fill says in one transaction, which it ends if check finds no
+// fault with what was written. After an error its outcome is unknown, and the
+// producer is of no use any more.
+func (p *producer) transact(ctx context.Context, fill, check func(*transaction) error) error {
 	if err := p.client.BeginTransaction(); err != nil {
 		return err
 	}
@@ -132,6 +134,9 @@ func (p *producer) transact(ctx context.Context, fill func(tx *transaction) erro
 		return tx.first(err)
 	}
 	if err := tx.first(nil); err != nil {
+		return err
+	}
+	if err := check(tx); err != nil {
 		return err
 	}
 	if err := tx.loaded(ctx); err != nil {

@@ -97,8 +97,11 @@ func decodeJSON(b []byte, into any) error {
 	return nil
 }
 
-// progress is what a progress topic holds: of each key the newest record.
-type progress map[string]progressEntry
+// progress is what a progress topic holds.
+type progress struct {
+	newest map[string]progressEntry // by key
+	end    int64                    // the offset up to which it was read
+}
 
 type progressEntry struct {
 	offset int64
@@ -106,12 +109,12 @@ type progressEntry struct {
 }
 
 // of is the record of a sink; nil if there is none.
-func (p progress) of(topic string, k connector.RecordKey) (*connector.SinkRecord, error) {
+func (p *progress) of(topic string, k connector.RecordKey) (*connector.SinkRecord, error) {
 	key, err := encodeProgressKey(k)
 	if err != nil {
 		return nil, err
 	}
-	e, ok := p[string(key)]
+	e, ok := p.newest[string(key)]
 	if !ok {
 		return nil, nil
 	}
@@ -128,8 +131,8 @@ func (e *progressEntry) damaged(topic, what string, err error) error {
 
 // refuseStrangers makes sure that no other job writes, or has written, to what a
 // sink is about to write to.
-func (p progress) refuseStrangers(topic string, k connector.RecordKey, first connector.SinkRecord) error {
-	for text, e := range p {
+func (p *progress) refuseStrangers(topic string, k connector.RecordKey, first connector.SinkRecord) error {
+	for text, e := range p.newest {
 		other, err := decodeProgressKey([]byte(text))
 		if err != nil {
 			return e.damaged(topic, "the key "+fmt.Sprintf("%q", text), err)

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +93,7 @@ const (
 
 // read reads all records that are committed up to the topic's end as it is now. It
 // waits for transactions that are open there, for as long as within.
-func (p *progressTopic) read(ctx context.Context, within time.Duration) (found progress, err error) {
+func (p *progressTopic) read(ctx context.Context, within time.Duration) (found *progress, err error) {
 	ctx, cancel := env.Within(ctx, p.clock, within)
 	defer cancel()
 	for try := range readTries {
@@ -175,7 +177,7 @@ func (p *progressTopic) offset(ctx context.Context, at progressPlace, which int6
 }
 
 // readOnce is one try of read. If a transaction holds it up, held is where.
-func (p *progressTopic) readOnce(ctx context.Context) (found progress, held int64, err error) {
+func (p *progressTopic) readOnce(ctx context.Context) (found *progress, held int64, err error) {
 	held = -1
 	at, err := p.locate(ctx)
 	if err != nil {
@@ -189,9 +191,9 @@ func (p *progressTopic) readOnce(ctx context.Context) (found progress, held int6
 	if err != nil {
 		return nil, held, err
 	}
-	found = progress{}
+	found = &progress{map[string]progressEntry{}, end}
 	for next < end {
-		part, err := p.fetch(ctx, at, next)
+		part, err := p.fetch(ctx, at, next, committedOnly)
 		if err != nil {
 			return nil, held, err
 		}
@@ -209,22 +211,70 @@ func (p *progressTopic) readOnce(ctx context.Context) (found progress, held int6
 		}
 		for _, r := range records.Records {
 			if r.Value == nil {
-				delete(found, string(r.Key))
+				delete(found.newest, string(r.Key))
 				continue
 			}
-			found[string(r.Key)] = progressEntry{r.Offset, r.Value}
+			found.newest[string(r.Key)] = progressEntry{r.Offset, r.Value}
 		}
 		next = after
 	}
 	return found, held, nil
 }
 
-// fetch reads what is committed from an offset on.
-func (p *progressTopic) fetch(ctx context.Context, at progressPlace, from int64) (*kmsg.FetchResponseTopicPartition, error) {
+// untouched makes sure that from one offset up to another no record of a key was
+// written. It is asked once the record at the end of these is there, which only
+// the true leader of the topic can have taken. So it finds what a reading missed
+// that was answered by a broker that was the leader once, and didn't know better.
+func (p *progressTopic) untouched(ctx context.Context, from, to int64, key []byte) error {
+	for from < to {
+		next, err := p.scan(ctx, from, to, key)
+		if err != nil && !kerr.IsRetriable(err) {
+			return fmt.Errorf("topic %s: reading what was written meanwhile: %w", p.name, err)
+		}
+		if next == from {
+			if pause := env.Pause(ctx, p.clock, readPause); pause != nil {
+				return fmt.Errorf("topic %s: reading what was written meanwhile: %w", p.name, cmp.Or(err, pause))
+			}
+		}
+		from = next
+	}
+	return nil
+}
+
+// errMissed says that a reading has missed a record.
+var errMissed = errors.New("a record of this sink is there that wasn't when the job's progress was read")
+
+// scan looks for a key among the next records, and tells how far it came.
+func (p *progressTopic) scan(ctx context.Context, from, to int64, key []byte) (next int64, err error) {
+	at, err := p.locate(ctx)
+	if err != nil {
+		return from, err
+	}
+	part, err := p.fetch(ctx, at, from, openToo)
+	if err != nil {
+		return from, err
+	}
+	records, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Offset: from, Topic: p.name}, part, kgo.DefaultDecompressor(), nil)
+	for _, r := range records.Records {
+		if r.Offset < to && bytes.Equal(r.Key, key) {
+			return from, fmt.Errorf("offset %d: %w", r.Offset, errMissed)
+		}
+	}
+	return next, records.Err
+}
+
+// What is read: committed records only, or those of open transactions too.
+const (
+	openToo       int8 = 0
+	committedOnly int8 = 1
+)
+
+// fetch reads from an offset on.
+func (p *progressTopic) fetch(ctx context.Context, at progressPlace, from int64, isolation int8) (*kmsg.FetchResponseTopicPartition, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID = -1
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(fetchWait.Milliseconds()), 1, fetchBytes
-	req.IsolationLevel = 1
+	req.IsolationLevel = isolation
 	req.SessionEpoch = -1
 	t := kmsg.NewFetchRequestTopic()
 	t.Topic, t.TopicID = p.name, at.id

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -20,9 +19,10 @@ import (
 // Without [AppendSink.Key], or a sibling of it, records have no key, and are
 // spread over the topic's partitions.
 func Append[T any](topic string, value codec.Codec[T], opts ...SinkOption) AppendSink[T] {
-	s := AppendSink[T]{topicSink: newTopicSink(topic, "append", opts), value: value}
+	s := AppendSink[T]{topicSink: newTopicSink(topic, "append", opts)}
 	if value != nil {
-		s.values = made{value.Name(), value.Parameters(), value}
+		s.value = codec.For(value, codec.Use{Topic: topic})
+		s.values = madeBy(s.value)
 	}
 	return s
 }
@@ -55,7 +55,8 @@ func (s AppendSink[T]) Key(key func(T) []byte) AppendSink[T] {
 
 // KeyAs gives each record a key, as a codec makes it.
 func (s AppendSink[T]) KeyAs[K any](key func(T) K, c codec.Codec[K]) AppendSink[T] {
-	s.keys = made{c.Name(), c.Parameters(), c}
+	c = codec.For(c, codec.Use{Topic: s.topic, Key: true})
+	s.keys = madeBy(c)
 	s.key = func() func(dst []byte, v *T) ([]byte, error) {
 		encode := c.NewEncoder()
 		return func(dst []byte, v *T) ([]byte, error) {
@@ -94,6 +95,9 @@ func (s AppendSink[T]) Time(at func(T) time.Time) AppendSink[T] {
 func (s AppendSink[T]) Rows() (connector.Rows[T], error) {
 	if s.value == nil {
 		return connector.Rows[T]{}, fmt.Errorf("topic %s: no codec for the records", s.topic)
+	}
+	if err := s.fit(); err != nil {
+		return connector.Rows[T]{}, err
 	}
 	t, row, err := rowSchema[T]()
 	if err != nil {
@@ -140,12 +144,14 @@ func (s AppendSink[T]) newWire() func(dst []byte, v *T) ([]byte, error) {
 // without a value. With the topic's cleanup.policy=compact, the topic keeps the
 // table. Keys and rows are written as the codecs make them.
 func Upsert[K comparable, S, R any](topic string, row func(K, S) R, key codec.Codec[K], value codec.Codec[R], opts ...SinkOption) UpsertSink[K, S, R] {
-	s := UpsertSink[K, S, R]{topicSink: newTopicSink(topic, "upsert", opts), row: row, key: key, value: value}
+	s := UpsertSink[K, S, R]{topicSink: newTopicSink(topic, "upsert", opts), row: row}
 	if key != nil {
-		s.keys = made{key.Name(), key.Parameters(), key}
+		s.key = codec.For(key, codec.Use{Topic: topic, Key: true})
+		s.keys = madeBy(s.key)
 	}
 	if value != nil {
-		s.values = made{value.Name(), value.Parameters(), value}
+		s.value = codec.For(value, codec.Use{Topic: topic})
+		s.values = madeBy(s.value)
 	}
 	return s
 }
@@ -190,6 +196,9 @@ func (s UpsertSink[K, S, R]) Time(at func(K, R) time.Time) UpsertSink[K, S, R] {
 func (s UpsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 	if s.key == nil || s.value == nil || s.row == nil {
 		return connector.TableRows[K, S]{}, fmt.Errorf("topic %s: a table needs a codec for keys, one for rows, and a function that makes these", s.topic)
+	}
+	if err := s.fit(); err != nil {
+		return connector.TableRows[K, S]{}, err
 	}
 	t, row, err := rowSchema[R]()
 	if err != nil {
@@ -317,5 +326,3 @@ func functionName(f reflect.Value) string {
 	}
 	return strings.TrimSuffix(name, "-fm")
 }
-
-var errNoTopic = errors.New("no topic named to write to")

@@ -55,13 +55,26 @@ func makeTopic(t testing.TB, addrs []string, topic string, partitions int32, con
 	for k, v := range configs {
 		values[k] = &v
 	}
-	if _, err := kadm.NewClient(plainClient(t, addrs)).CreateTopic(t.Context(), partitions, -1, values, topic); err != nil {
+	admin := kadm.NewClient(plainClient(t, addrs))
+	if _, err := admin.CreateTopic(t.Context(), partitions, -1, values, topic); err != nil {
 		t.Fatal(err)
+	}
+	for begun := time.Now(); ; moment() { // a real broker needs a moment to know of it
+		listed, err := admin.ListTopics(t.Context(), topic)
+		if err == nil && listed[topic].Err == nil && len(listed[topic].Partitions) == int(partitions) {
+			return
+		}
+		if time.Since(begun) > settleWithin {
+			t.Fatalf("topic %s was made and is not there: %v", topic, err)
+		}
 	}
 }
 
 // settleWithin bounds how long tests wait for what is to come.
 const settleWithin = 30 * time.Second
+
+// moment lets some time pass between two looks.
+func moment() { _ = env.Pause(context.Background(), env.Real().Clock, 5*time.Millisecond) }
 
 // committed is what a consumer of committed records gets from a topic, partition
 // by partition. It waits until no transaction is open there.

@@ -30,7 +30,7 @@ type target struct {
 	log         *slog.Logger
 	key         connector.RecordKey
 	sink        topicSink
-	opts        []kgo.Opt
+	job         string      // the job's name
 	client      *kgo.Client // reads, and asks
 	transaction string      // the transactional id
 	progress    progressTopic
@@ -39,6 +39,7 @@ type target struct {
 
 	producer *producer             // nil: to be started
 	known    *connector.SinkRecord // what stands there, once the producer is started
+	read     int64                 // the offset up to which that was read; -1: it was written
 }
 
 // open looks at the cluster and the topics.
@@ -188,7 +189,7 @@ func (t *target) decide(ctx context.Context, d *connector.Delivery) (connector.V
 func (t *target) readWithin() time.Duration { return 2*t.sink.settings.transaction + openWithin/4 }
 
 // start starts the producer, then reads what stands in the progress topic.
-func (t *target) start(ctx context.Context) (progress, error) {
+func (t *target) start(ctx context.Context) (*progress, error) {
 	p, err := t.newProducer(ctx)
 	if err != nil {
 		return nil, err
@@ -198,6 +199,7 @@ func (t *target) start(ctx context.Context) (progress, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.read = all.end
 	t.known, err = all.of(t.progress.name, t.key)
 	return all, err
 }
@@ -212,6 +214,7 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 	if err != nil {
 		return err
 	}
+	record := &kgo.Record{Topic: t.progress.name, Key: key, Value: value}
 	within, cancel := env.Within(ctx, t.env.Clock, t.sink.settings.transaction)
 	defer cancel()
 	err = t.producer.transact(within, func(tx *transaction) error {
@@ -220,17 +223,23 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 				return err
 			}
 		}
-		tx.produce(within, &kgo.Record{Topic: t.progress.name, Partition: 0, Key: key, Value: value, Timestamp: tx.now})
+		record.Timestamp = tx.now
+		tx.produce(within, record)
 		return tx.offsets(within, d.Offsets, "sluice:"+t.key.JobID)
+	}, func(*transaction) error {
+		if t.read < 0 {
+			return nil
+		}
+		return t.progress.untouched(within, t.read, record.Offset, key)
 	})
 	if err != nil {
 		if context.Cause(within) == env.ErrTooLong {
-			err = fmt.Errorf("the transaction wasn't written within its time-out of %v; kafka.TransactionTimeout lengthens it, kafka.MaxDelivery makes deliveries smaller: %w", t.sink.settings.transaction, err)
+			err = fmt.Errorf("the transaction wasn't written within its time-out of %v: brokers are away or slow, or it is too large; kafka.TransactionTimeout lengthens the time, kafka.MaxDelivery makes deliveries smaller: %w", t.sink.settings.transaction, err)
 		}
 		return err
 	}
-	record := d.Record
-	t.known = &record
+	stands := d.Record
+	t.known, t.read = &stands, -1
 	return nil
 }
 
@@ -247,11 +256,11 @@ func (t *target) explain(err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		hint = "; this client needs the permissions DESCRIBE and WRITE on the transactional id"
+		return &PermissionError{Resource: "transactional id " + t.transaction, Operation: "Write"}
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
-		hint = "; this client needs the permission READ on the group"
+		hint = "; allow Read on the group"
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		hint = fmt.Sprintf("; this client needs the permission WRITE on topic %s, and READ and WRITE on topic %s", t.sink.topic, t.progress.name)
+		hint = fmt.Sprintf("; allow Write on topic %s, and Read and Write on topic %s", t.sink.topic, t.progress.name)
 	case fenced(err):
 		hint = "; another process has started to deliver by it, or the transaction's time-out has passed"
 	case errors.Is(err, kerr.InvalidTransactionTimeout):

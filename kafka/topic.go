@@ -56,7 +56,7 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string) (*topic
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		s.partitions = 0
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return nil, fmt.Errorf("topic %s: this client may not even DESCRIBE it: %w", name, err)
+		return nil, &PermissionError{Resource: "topic " + name, Operation: "Describe"}
 	default:
 		return nil, fmt.Errorf("topic %s: %w", name, err)
 	}
@@ -66,11 +66,14 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string) (*topic
 	return s, nil
 }
 
+// operationNames are the names of what a sink does to topics.
+var operationNames = map[kadm.ACLOperation]string{kmsg.ACLOperationRead: "Read", kmsg.ACLOperationWrite: "Write"}
+
 // need checks that an operation is allowed, where brokers tell.
 func (s *topicSettings) need(ops ...kadm.ACLOperation) error {
 	for _, op := range ops {
 		if s.allowed != nil && !slices.Contains(s.allowed, op) && !slices.Contains(s.allowed, kmsg.ACLOperationAll) {
-			return fmt.Errorf("topic %s: this client lacks the permission to %v; it has %v", s.name, op, s.allowed)
+			return &PermissionError{Resource: "topic " + s.name, Operation: operationNames[op]}
 		}
 	}
 	return nil
@@ -134,10 +137,22 @@ func topicConfigs(ctx context.Context, client *kgo.Client, name string) (map[str
 	return configs, nil
 }
 
+// A topic that somebody has just made is not known to every broker at once, so
+// that one that is missing is looked for this many times, with such pauses.
+const (
+	topicLooks = 5
+	topicPause = 200 * time.Millisecond
+)
+
 // checkTopic finds the sink's topic, makes it if that was asked for, and learns
 // its bounds.
 func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*topicSettings, error) {
 	state, err := describeTopic(ctx, client, s.topic)
+	for looks := 1; err == nil && state.partitions == 0 && looks < topicLooks && s.settings.create == nil; looks++ {
+		if err = env.Pause(ctx, clock, topicPause); err == nil {
+			state, err = describeTopic(ctx, client, s.topic)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

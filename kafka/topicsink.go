@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // topicSink is the half of a sink that knows no types: a topic that deliveries
@@ -26,9 +26,15 @@ type topicSink struct {
 
 // made says what makes bytes of values: a codec, or a function.
 type made struct {
-	name  string
-	more  []connector.Parameter
-	codec any
+	name     string
+	more     []connector.Parameter
+	preparer codec.Preparer // nil: there is nothing to prepare
+	check    func() error   // says what is wrong with the codec; nil for a function
+}
+
+func madeBy[T any](c codec.Codec[T]) made {
+	preparer, _ := c.(codec.Preparer)
+	return made{c.Name(), c.Parameters(), preparer, func() error { return codec.Check(c) }}
 }
 
 func newTopicSink(topic, mode string, opts []SinkOption) topicSink {
@@ -70,32 +76,37 @@ const openWithin = time.Minute
 
 // Open implements [connector.Sink].
 func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
-	if s.topic == "" {
-		return nil, errNoTopic
+	if err := s.fit(); err != nil {
+		return nil, err
 	}
-	if err := s.settings.check(); err != nil {
-		return nil, fmt.Errorf("topic %s: %w", s.topic, err)
+	if err := checkTopic(o.Job + progressSuffix); err != nil {
+		return nil, fmt.Errorf("the topic of the job's progress: %w", err)
 	}
-	opts, err := s.settings.cluster.sinkOptions(o.Job)
+	client, brokers, err := s.settings.cluster.newClient(o.Job)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := reach(ctx, o.Env, client, brokers); err != nil {
+		client.Close()
 		return nil, err
 	}
 	ctx, cancel := env.Within(ctx, o.Env.Clock, openWithin)
 	defer cancel()
-	client, err := kgo.NewClient(opts...)
-	if err != nil {
-		return nil, fmt.Errorf("topic %s: %w", s.topic, err)
-	}
 	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	log = log.With("sink", key.Sink)
 	t := &target{
-		env: o.Env, log: log, key: key, sink: s, opts: opts, client: client,
+		env: o.Env, log: log, key: key, sink: s, job: o.Job, client: client,
 		transaction: o.TransactionPrefix + key.JobID + "/" + key.Task + "/" + key.Sink,
 		progress:    progressTopic{client: client, clock: o.Env.Clock, name: o.Job + progressSuffix},
 	}
-	if err := t.open(ctx, log); err != nil {
+	err = s.prepare(ctx)
+	if err == nil {
+		err = t.open(ctx, log)
+	}
+	if err != nil {
 		client.Close()
 		if context.Cause(ctx) == env.ErrTooLong {
 			err = fmt.Errorf("%w after %v: %w", env.ErrTooLong, openWithin, err)
@@ -105,11 +116,34 @@ func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.
 	return t, nil
 }
 
-// sinkOptions are the client library's, for a sink of the job of the given name.
-func (c *Cluster) sinkOptions(job string) ([]kgo.Opt, error) {
-	opts, err := c.options(job)
-	if err != nil {
-		return nil, err
+// fit says what is wrong with the sink as the job's author made it.
+func (s *topicSink) fit() error {
+	if err := checkTopic(s.topic); err != nil {
+		return fmt.Errorf("a sink's topic: %w", err)
 	}
-	return append(opts, c.more...), nil
+	if err := s.settings.check(); err != nil {
+		return fmt.Errorf("topic %s: %w", s.topic, err)
+	}
+	for _, m := range []made{s.keys, s.values} {
+		if m.check == nil {
+			continue
+		}
+		if err := m.check(); err != nil {
+			return fmt.Errorf("topic %s: %w", s.topic, err)
+		}
+	}
+	return nil
+}
+
+// prepare has the codecs do what is to be done before the first record.
+func (s *topicSink) prepare(ctx context.Context) error {
+	for i, m := range []made{s.values, s.keys} {
+		if m.preparer == nil {
+			continue
+		}
+		if err := m.preparer.Prepare(ctx, codec.Use{Topic: s.topic, Key: i == 1}); err != nil {
+			return fmt.Errorf("topic %s: %w", s.topic, err)
+		}
+	}
+	return nil
 }

@@ -88,6 +88,7 @@ func examples() []example {
 		{err: &registry.MissingError{Registry: "http://schemas:8081", Subject: "orders-value", Newest: 3}, begins: "schema registry http://schemas:8081: subject orders-value: ", says: []string{"expected", "found", "version 3", "codec.LookUpOnly"}},
 		{err: &file.ChangedError{File: "in/a.jsonl", Expected: "512 bytes", Found: "7"}, begins: "file in/a.jsonl ", says: []string{"expected 512 bytes", "found 7"}},
 		{err: &file.LineError{File: "in/a.jsonl", Offset: 59, Max: 1024, OpenQuote: true}, begins: "file in/a.jsonl: ", says: []string{"byte 59", "1024 bytes", "quote"}},
+		{err: &kafka.RecordTooLargeError{Topic: "totals", Size: 2_000_000, Limit: 1_048_588, Key: 7, Value: 1_999_900}, begins: "topic totals ", says: []string{"1048588 bytes", "needs 2000000", "max.message.bytes"}, part: inputError},
 		{err: &postgres.ColumnError{Table: "public.spend", Column: "cents", Expected: "bigint", Found: "integer", Repair: "run: alter table spend"}, begins: "table public.spend, column cents: ", says: []string{"expected bigint, found integer", "alter table spend"}},
 		{err: &postgres.ValueError{Table: "public.spend", Column: "name", Reason: "a text can't hold NUL"}, begins: "table public.spend, column name: ", says: []string{"can't hold NUL"}, part: inputError},
 		{err: &postgres.ConnectError{Host: "db7:5432", Database: "shop", User: "ann", Reason: "the password is wrong; put the right one into PGPASSWORD"}, begins: "PostgreSQL at db7:5432, ", says: []string{"database shop", "user ann", "the password is wrong"}},
