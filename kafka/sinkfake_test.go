@@ -117,11 +117,10 @@ func stableEnds(ctx context.Context, t testing.TB, admin *kadm.Client, topic str
 		if same {
 			return ends
 		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			t.Fatalf("a transaction stays open in topic %s", topic)
 		}
+		moment()
 	}
 }
 
