@@ -36,13 +36,15 @@ type progressValue struct {
 	Branch   string `json:"branch"`
 	Epoch    uint64 `json:"epoch"`
 	Manifest string `json:"manifest"`
+	Topic    string `json:"topic"`
 }
 
 func encodeProgressKey(k connector.RecordKey) ([]byte, error) { return encodeJSON(progressKey(k)) }
 
-func encodeProgress(r connector.SinkRecord) ([]byte, error) {
+// encodeProgress writes a record, with the topic that the sink writes to.
+func encodeProgress(r connector.SinkRecord, topic string) ([]byte, error) {
 	return encodeJSON(progressValue{
-		progressFormat, uint64(r.Position), r.Part, r.ID, r.Job, r.Target, r.Live, r.Branch, r.Epoch, r.Manifest,
+		progressFormat, uint64(r.Position), r.Part, r.ID, r.Job, r.Target, r.Live, r.Branch, r.Epoch, r.Manifest, topic,
 	})
 }
 
@@ -62,27 +64,27 @@ func decodeProgressKey(b []byte) (connector.RecordKey, error) {
 	return connector.RecordKey(k), nil
 }
 
-func decodeProgress(b []byte) (connector.SinkRecord, error) {
+func decodeProgress(b []byte) (_ connector.SinkRecord, topic string, err error) {
 	var format struct {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(b, &format); err != nil {
-		return connector.SinkRecord{}, err
+		return connector.SinkRecord{}, "", err
 	}
 	if format.Format != progressFormat {
-		return connector.SinkRecord{}, fmt.Errorf("it has format %d, this build reads format %d", format.Format, progressFormat)
+		return connector.SinkRecord{}, "", fmt.Errorf("it has format %d, this build reads format %d", format.Format, progressFormat)
 	}
 	var v progressValue
 	if err := decodeJSON(b, &v); err != nil {
-		return connector.SinkRecord{}, err
+		return connector.SinkRecord{}, "", err
 	}
 	if v.ID == "" || v.Part < 0 {
-		return connector.SinkRecord{}, fmt.Errorf("its id is %q and its part %d", v.ID, v.Part)
+		return connector.SinkRecord{}, "", fmt.Errorf("its id is %q and its part %d", v.ID, v.Part)
 	}
 	return connector.SinkRecord{
 		Position: connector.Position(v.Position), Part: v.Part, ID: v.ID, Job: v.Job, Target: v.Target,
 		Live: v.Live, Branch: v.Branch, Epoch: v.Epoch, Manifest: v.Manifest,
-	}, nil
+	}, v.Topic, nil
 }
 
 func decodeJSON(b []byte, into any) error {
@@ -118,7 +120,7 @@ func (p *progress) of(topic string, k connector.RecordKey) (*connector.SinkRecor
 	if !ok {
 		return nil, nil
 	}
-	r, err := decodeProgress(e.value)
+	r, _, err := decodeProgress(e.value)
 	if err != nil {
 		return nil, e.damaged(topic, fmt.Sprintf("the record of sink %s", k.Sink), err)
 	}
@@ -131,7 +133,7 @@ func (e *progressEntry) damaged(topic, what string, err error) error {
 
 // refuseStrangers makes sure that no other job writes, or has written, to what a
 // sink is about to write to.
-func (p *progress) refuseStrangers(topic string, k connector.RecordKey, first connector.SinkRecord) error {
+func (p *progress) refuseStrangers(topic string, k connector.RecordKey, first connector.SinkRecord, own string) error {
 	for text, e := range p.newest {
 		other, err := decodeProgressKey([]byte(text))
 		if err != nil {
@@ -140,13 +142,13 @@ func (p *progress) refuseStrangers(topic string, k connector.RecordKey, first co
 		if other.JobID == k.JobID {
 			continue
 		}
-		r, err := decodeProgress(e.value)
+		r, theirs, err := decodeProgress(e.value)
 		if err != nil {
 			return e.damaged(topic, fmt.Sprintf("the record of sink %s of job id %s", other.Sink, other.JobID), err)
 		}
-		if r.Target == first.Target || r.Job == first.Job && other.Sink == k.Sink {
+		if theirs == own || r.Job == first.Job && other.Sink == k.Sink {
 			return fmt.Errorf("%w: sink %s of job %s (id %s) has written to topic %s up to position %d, and sink %s of job %s (id %s) is to write to topic %s for the first time: two jobs of one name, or one whose store was lost. Choose another topic and another name of the sink, or another name of the job; topic %s holds both records",
-				connector.ErrRecord, other.Sink, r.Job, other.JobID, r.Target, r.Position, k.Sink, first.Job, k.JobID, first.Target, topic)
+				connector.ErrRecord, other.Sink, r.Job, other.JobID, theirs, r.Position, k.Sink, first.Job, k.JobID, own, topic)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestSinksOfBroker(t *testing.T) {
 	table := setup.Table
 	setup.Table = func(t *testing.T) connectortest.TableFixture {
 		f := table(t)
-		f.Crash = nil // as the stream's, which take half a minute
+		f.Faults = connectortest.Faults{} // as the stream's, which take half a minute
 		return f
 	}
 	connectortest.TestSink(t, setup)

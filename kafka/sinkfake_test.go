@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -33,8 +34,8 @@ func fakeBrokers(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 
 // hasty are a client's options for tests in which calls are to fail soon.
 func hasty(opts ...kgo.Opt) kafka.ClusterOption {
-	return kafka.Client(append(opts, kgo.RetryBackoffFn(func(int) time.Duration { return 5 * time.Millisecond }),
-		kgo.MetadataMinAge(10*time.Millisecond), kgo.RequestRetries(20))...)
+	return kafka.Client(append(opts, kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+		kgo.MetadataMinAge(10*time.Millisecond), kgo.RequestRetries(100))...)
 }
 
 // plainClient is a client of the tests' own.
@@ -155,6 +156,7 @@ func committedOf(ctx context.Context, t testing.TB, addrs []string, topic string
 type crash struct {
 	call int
 	how  connectortest.Crash
+	once bool // only the connection ends at that request
 
 	mu    sync.Mutex
 	calls int
@@ -185,7 +187,7 @@ func (c *crash) isDead() bool {
 
 // die ends the process; the lock is held.
 func (c *crash) die() {
-	if !c.isDead() {
+	if !c.isDead() && !c.once {
 		close(c.dead)
 	}
 }
@@ -219,11 +221,15 @@ func (c *crashingConn) Write(b []byte) (int, error) {
 	if c.calls < c.call {
 		return c.Conn.Write(b)
 	}
+	if c.once && c.calls > c.call {
+		return c.Conn.Write(b)
+	}
 	if c.how != connectortest.After {
 		c.die()
+		c.Conn.Close()
 		return 0, errCrashed
 	}
-	c.dying, c.last = true, true
+	c.dying, c.last = !c.once, true
 	return c.Conn.Write(b)
 }
 
@@ -233,8 +239,9 @@ func (c *crashingConn) Read(b []byte) (int, error) {
 	defer c.mu.Unlock()
 	if c.last {
 		c.die()
+		c.Conn.Close()
 	}
-	if c.isDead() {
+	if c.last || c.isDead() {
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -271,53 +278,71 @@ type crashTimer struct {
 func (t crashTimer) C() <-chan time.Time { return t.fires }
 func (t crashTimer) Stop()               { t.Timer.Stop(); close(t.stopped) }
 
-// crashable is a sink whose openings each reach the brokers in their own way, as
-// those of several processes do.
-type crashable struct {
-	mu      sync.Mutex
-	crashes map[*env.Env]*crash
-	addrs   []string
+// inProcess is a sink in a process of its own, which has its own clock.
+type inProcess struct {
+	connector.Sink
+	crash *crash
 }
 
-func (c *crashable) crash(o connector.Opening, call int, how connectortest.Crash) (connector.Opening, func() bool) {
-	plan := newCrash(call, how)
+// Open implements [connector.Sink].
+func (s inProcess) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
 	world := *o.Env
-	world.Clock = plan.clock()
+	world.Clock = s.crash.clock()
 	o.Env = &world
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.crashes[o.Env] = plan
-	return o, plan.crashed
+	return s.Sink.Open(ctx, o, key)
 }
 
-func (c *crashable) cluster(o connector.Opening) *kafka.Cluster {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var opts []kgo.Opt
-	if plan := c.crashes[o.Env]; plan != nil {
-		opts = append(opts, kgo.Dialer(plan.dial))
+// faults are the ways of a sink to fail that reaches its brokers by a cluster.
+func faults(addrs []string, o connector.Opening, on func(*kafka.Cluster) connector.Sink) connectortest.Faults {
+	process := func(c *crash) connector.Sink {
+		return inProcess{on(kafka.Connect(kafka.Brokers(addrs...), hasty(kgo.Dialer(c.dial)))), c}
 	}
-	return kafka.Connect(kafka.Brokers(c.addrs...), hasty(opts...))
+	return connectortest.Faults{
+		CrashSink: func(_ *testing.T, call int, how connectortest.Crash) (connector.Sink, func() bool) {
+			c := newCrash(call, how)
+			return process(c), c.crashed
+		},
+		Break: func(_ *testing.T, call int, how connectortest.Crash) (connector.Sink, connector.Opening, func() bool) {
+			c := newCrash(call, how)
+			c.once = true
+			return process(c), o, c.crashed
+		},
+	}
 }
 
-type crashableStream struct {
-	*crashable
-	connector.StreamSink[connectortest.Row]
-	on func(*kafka.Cluster) connector.StreamSink[connectortest.Row]
-}
-
-func (s crashableStream) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
-	return s.on(s.cluster(o)).Open(ctx, o, key)
-}
-
-type crashableTable struct {
-	*crashable
-	connector.TableSink[string, connectortest.Row]
-	on func(*kafka.Cluster) connector.TableSink[string, connectortest.Row]
-}
-
-func (s crashableTable) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
-	return s.on(s.cluster(o)).Open(ctx, o, key)
+// system is what else can be done on the brokers that a sink writes to.
+func system(t *testing.T, addrs []string, o connector.Opening, elsewhere func(topic string) connector.Sink) connectortest.System {
+	input, group := services.Unique("input"), services.Unique("group")
+	makeTopic(t, addrs, input, 1, nil)
+	return connectortest.System{
+		Elsewhere: func(t *testing.T) connector.Sink {
+			topic := services.Unique("elsewhere")
+			makeTopic(t, addrs, topic, 1, nil)
+			return elsewhere(topic)
+		},
+		Damage: func(t *testing.T) {
+			progress := o.Job + ".sluice"
+			all := committed(t, addrs, progress)
+			bad := &kgo.Record{Topic: progress, Key: all[0].Key, Value: []byte("{")}
+			if err := plainClient(t, addrs).ProduceSync(t.Context(), bad).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Groups: &connectortest.Groups{
+			Offsets: func(next int64) []connector.GroupOffsets {
+				return []connector.GroupOffsets{{Group: group, Offsets: map[string]connector.Offset{input + "/0": {Next: next}}}}
+			},
+			Read: func(t *testing.T, group string) map[string]int64 {
+				found, err := kadm.NewClient(plainClient(t, addrs)).FetchOffsets(t.Context(), group)
+				if err != nil {
+					t.Fatal(err)
+				}
+				offsets := map[string]int64{}
+				found.Each(func(r kadm.OffsetResponse) { offsets[fmt.Sprintf("%s/%d", r.Topic, r.Partition)] = r.At })
+				return offsets
+			},
+		},
+	}
 }
 
 // suite sets up the sinks for the connectors' suite on the given brokers.
@@ -335,29 +360,30 @@ func suite(addrs []string) connectortest.SinkSetup {
 		Stream: func(t *testing.T) connectortest.StreamFixture {
 			topic := services.Unique("records")
 			makeTopic(t, addrs, topic, 1, nil)
-			on := func(c *kafka.Cluster) connector.StreamSink[connectortest.Row] {
+			on := func(c *kafka.Cluster, topic string) kafka.AppendSink[connectortest.Row] {
 				return kafka.Append(topic, codec.JSON[connectortest.Row](), kafka.On(c)).Key(func(r connectortest.Row) []byte { return []byte(r.Name) })
 			}
-			processes := &crashable{crashes: map[*env.Env]*crash{}, addrs: addrs}
+			opening, whole := opening(), kafka.Connect(kafka.Brokers(addrs...), hasty())
 			return connectortest.StreamFixture{
-				Sink: crashableStream{processes, on(kafka.Connect()), on}, Opening: opening(),
+				Sink: on(whole, topic), Opening: opening,
 				Read: func(t *testing.T) (rows []connectortest.Row) {
 					for _, r := range committed(t, addrs, topic) {
 						rows = append(rows, row(t, r.Value))
 					}
 					return rows
 				},
-				Faults: connectortest.Faults{Crash: processes.crash},
+				Faults: faults(addrs, opening, func(c *kafka.Cluster) connector.Sink { return on(c, topic) }),
+				System: system(t, addrs, opening, func(topic string) connector.Sink { return on(whole, topic) }),
 			}
 		},
 		Table: func(t *testing.T) connectortest.TableFixture {
 			topic := services.Unique("rows")
 			makeTopic(t, addrs, topic, 1, map[string]string{"cleanup.policy": "compact"})
-			on := func(c *kafka.Cluster) connector.TableSink[string, connectortest.Row] {
+			on := func(c *kafka.Cluster, topic string) kafka.UpsertSink[string, connectortest.Row, connectortest.Row] {
 				whole := func(_ string, r connectortest.Row) connectortest.Row { return r }
 				return kafka.Upsert(topic, whole, codec.String(), codec.JSON[connectortest.Row](), kafka.On(c))
 			}
-			processes := &crashable{crashes: map[*env.Env]*crash{}, addrs: addrs}
+			opening, whole := opening(), kafka.Connect(kafka.Brokers(addrs...), hasty())
 			changes := func(t *testing.T) (all []connectortest.Change) {
 				for _, r := range committed(t, addrs, topic) {
 					c := connectortest.Change{Key: string(r.Key)}
@@ -370,7 +396,7 @@ func suite(addrs []string) connectortest.SinkSetup {
 				return all
 			}
 			return connectortest.TableFixture{
-				Sink: crashableTable{processes, on(kafka.Connect()), on}, Opening: opening(),
+				Sink: on(whole, topic), Opening: opening,
 				Read: func(t *testing.T) map[string]connectortest.Row {
 					rows := map[string]connectortest.Row{}
 					for _, c := range changes(t) {
@@ -382,7 +408,8 @@ func suite(addrs []string) connectortest.SinkSetup {
 					return rows
 				},
 				Log:    changes,
-				Faults: connectortest.Faults{Crash: processes.crash},
+				Faults: faults(addrs, opening, func(c *kafka.Cluster) connector.Sink { return on(c, topic) }),
+				System: system(t, addrs, opening, func(topic string) connector.Sink { return on(whole, topic) }),
 			}
 		},
 	}

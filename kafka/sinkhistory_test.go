@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -577,3 +578,53 @@ func TestDeposedLeader(t *testing.T) {
 	l.deliver(t, next, connector.Apply, l.delivery(2, nil, "b"))
 	l.sees(t, "a", "b")
 }
+
+// TestHangingTransaction has a partition say that a transaction is open there which
+// the coordinator has ended: nothing is written before it is ended there too.
+func TestHangingTransaction(t *testing.T) {
+	cluster := fakeBrokers(t)
+	l := newLife(t, cluster.ListenAddrs())
+	l.make(t, l.open(t))
+	name := l.opening.TransactionPrefix + l.key.JobID + "/0.0/texts"
+	all, err := kadm.NewClient(plainClient(t, l.addrs)).DescribeTransactions(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hangs atomic.Bool
+	hangs.Store(true)
+	cluster.ControlKey(int16(kmsg.DescribeProducers), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		req := r.(*kmsg.DescribeProducersRequest)
+		if !hangs.Load() {
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+		for _, asked := range req.Topics {
+			topic := kmsg.NewDescribeProducersResponseTopic()
+			topic.Topic = asked.Topic
+			for _, p := range asked.Partitions {
+				part, open := kmsg.NewDescribeProducersResponseTopicPartition(), kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+				part.Partition, open.ProducerID, open.CurrentTxnStartOffset = p, all[name].ProducerID, 7
+				part.ActiveProducers = append(part.ActiveProducers, open)
+				topic.Partitions = append(topic.Partitions, part)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+		return resp, nil, true
+	})
+	world := *l.opening.Env
+	world.Clock = impatient{world.Clock}
+	l.opening.Env = &world
+	target := l.open(t)
+	if err := l.fails(t, target, l.delivery(1, nil, "a")); !strings.Contains(err.Error(), "open since offset 7") {
+		t.Fatalf("got %v", err)
+	}
+	hangs.Store(false)
+	l.deliver(t, target, connector.Apply, l.delivery(1, nil, "a"))
+	l.sees(t, "a")
+}
+
+// impatient is a clock whose timers are fast.
+type impatient struct{ env.Clock }
+
+func (p impatient) NewTimer(d time.Duration) env.Timer { return p.Clock.NewTimer(d / 10) }

@@ -22,7 +22,8 @@ import (
 // fenced by whoever comes later. Only then is the job's progress read, up to the
 // end that the topic has by then: so nothing can still come that the record
 // doesn't know of. As long as no call fails, the record that this producer has
-// committed last is the one that stands there. After any error the producer is
+// committed last is the one that stands there; that nobody else has written one in
+// between is seen by the offsets. After any error the producer is
 // thrown away, and the next call begins anew: what became of a transaction is
 // read, and never guessed.
 type target struct {
@@ -39,7 +40,8 @@ type target struct {
 
 	producer *producer             // nil: to be started
 	known    *connector.SinkRecord // what stands there, once the producer is started
-	read     int64                 // the offset up to which that was read; -1: it was written
+	read     int64                 // the offset up to which the progress topic is known
+	wrote    bool                  // what is known there last is a record of this producer
 }
 
 // open looks at the cluster and the topics.
@@ -127,7 +129,7 @@ func (t *target) makeOnce(ctx context.Context, first connector.SinkRecord) error
 	if err != nil || t.known != nil {
 		return err
 	}
-	if err := all.refuseStrangers(t.progress.name, t.key, first); err != nil {
+	if err := all.refuseStrangers(t.progress.name, t.key, first, t.sink.topic); err != nil {
 		return err
 	}
 	return t.apply(ctx, &connector.Delivery{Record: first})
@@ -163,6 +165,11 @@ func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.
 	}
 	if err := t.apply(ctx, d); err != nil {
 		t.drop()
+		if errors.Is(err, errMissed) {
+			if _, damaged := t.Record(ctx); errors.Is(damaged, connector.ErrRecord) {
+				return connector.Disagree, nil, damaged
+			}
+		}
 		return connector.Disagree, found, t.explain(err)
 	}
 	return connector.Apply, found, nil
@@ -210,9 +217,14 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 	if err != nil {
 		return err
 	}
-	value, err := encodeProgress(d.Record)
+	value, err := encodeProgress(d.Record, t.sink.topic)
 	if err != nil {
 		return err
+	}
+	if !t.wrote {
+		if err := t.ended(ctx, t.producer.lived.id); err != nil {
+			return err
+		}
 	}
 	record := &kgo.Record{Topic: t.progress.name, Key: key, Value: value}
 	within, cancel := env.Within(ctx, t.env.Clock, t.sink.settings.transaction)
@@ -227,8 +239,8 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 		tx.produce(within, record)
 		return tx.offsets(within, d.Offsets, "sluice:"+t.key.JobID)
 	}, func(*transaction) error {
-		if t.read < 0 {
-			return nil
+		if t.wrote && record.Offset == t.read+1 {
+			return nil // in between is the end of the transaction before
 		}
 		return t.progress.untouched(within, t.read, record.Offset, key)
 	})
@@ -239,7 +251,7 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 		return err
 	}
 	stands := d.Record
-	t.known, t.read = &stands, -1
+	t.known, t.read, t.wrote = &stands, record.Offset+1, true
 	return nil
 }
 
@@ -248,7 +260,7 @@ func (t *target) drop() {
 	if t.producer != nil {
 		t.producer.close()
 	}
-	t.producer, t.known = nil, nil
+	t.producer, t.known, t.wrote = nil, nil, false
 }
 
 // explain names what an error is about, and the way out where there is one.

@@ -3,10 +3,13 @@
 // more, while the flights go on. In the end its numbers are compared with a
 // recount.
 //
-//	go run ./examples/flights [--dir sluice-demo] [--for 15s]
+//	go run ./examples/flights [--dir sluice-demo] [--for 12s]
 //
-// The job is in the folders v1 and v2. What is here stands around it: the writer
-// of its input, the hand that kills it, and the recount.
+// The job is in the folders v1 and v2. It reads Kafka and writes to Kafka, to a
+// folder, and to PostgreSQL where SLUICE_POSTGRES names a database. The cluster is
+// the one of SLUICE_KAFKA, or a broker in the demo's own process. What is here
+// stands around the job: the writer of its input, the hand that kills it, and the
+// recount.
 package main
 
 import (
@@ -25,12 +28,15 @@ type options struct {
 	dir   string        // where everything goes
 	lasts time.Duration // how long the writer takes for the week
 	epoch time.Duration // the job's epochs
+
+	kafka    string // addresses of a cluster's brokers; empty: a broker in this process
+	postgres string // a database's URL; empty: none
 }
 
 func main() {
-	o := options{epoch: 500 * time.Millisecond}
+	o := options{epoch: 500 * time.Millisecond, kafka: os.Getenv("SLUICE_KAFKA"), postgres: os.Getenv("SLUICE_POSTGRES")}
 	flag.StringVar(&o.dir, "dir", "sluice-demo", "the `folder` that the demo makes, or makes anew")
-	flag.DurationVar(&o.lasts, "for", 15*time.Second, "the `time` in which the flights of the week are written")
+	flag.DurationVar(&o.lasts, "for", 12*time.Second, "the `time` in which the flights of the week are written")
 	flag.Parse()
 	if flag.NArg() > 0 || o.lasts <= 0 {
 		flag.Usage()

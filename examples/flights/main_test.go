@@ -7,9 +7,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicestream/sluice/examples/flights/flight"
+	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/kafka/embedded"
+)
+
+var (
+	broker   = services.SharedKafka(services.KafkaOptions{})
+	database = services.SharedPostgres(services.PostgresOptions{})
 )
 
 func TestDemo(t *testing.T) {
@@ -23,7 +33,53 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{dir: filepath.Join(dir, "demo"), lasts: 3 * time.Second, epoch: 200 * time.Millisecond}
+	told := play(t, options{dir: filepath.Join(dir, "demo")})
+	if want := "in topic flights-delays and folder " + filepath.Join(dir, "demo", "out") + "\n"; !strings.Contains(told, want) {
+		t.Errorf("the story lacks %q:\n%s", want, told)
+	}
+	if strings.Contains(told, "made by this run") {
+		t.Errorf("the story tells of things made on servers, and there are none:\n%s", told)
+	}
+}
+
+// TestRealServers plays the demo with Kafka and PostgreSQL.
+func TestRealServers(t *testing.T) {
+	t.Parallel()
+	needGo(t)
+	b, d := broker(t), database(t)
+	url, err := d.Create(t.Context(), services.Unique("flights"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := play(t, options{dir: filepath.Join(t.TempDir(), "demo"), kafka: b.Addr(), postgres: url})
+	if !regexp.MustCompile(`in topic flights-[0-9a-f]{6}-delays, folder \S+ and table flights_[0-9a-f]{6}_delays\n`).MatchString(told) {
+		t.Errorf("the story doesn't tell of the topic, the folder and the table:\n%s", told)
+	}
+	if strings.Count(told, "made by this run") != 2 {
+		t.Errorf("the story doesn't tell what it has made on both servers:\n%s", told)
+	}
+}
+
+// TestRunsShareServers sees that what a run makes on the user's servers isn't in
+// the way of the next.
+func TestRunsShareServers(t *testing.T) {
+	names := map[flight.Names]bool{}
+	for range 10 {
+		s, err := reach(options{kafka: "127.0.0.1:9092"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[s.names] = true
+	}
+	if len(names) < 9 {
+		t.Errorf("10 runs have the names %v", names)
+	}
+}
+
+// play plays the demo, and checks what every story has.
+func play(t *testing.T, o options) string {
+	t.Helper()
+	o.lasts, o.epoch = 3*time.Second, 200*time.Millisecond
 	var told bytes.Buffer
 	if err := run(t.Context(), o, newStory(&told)); err != nil {
 		t.Fatalf("%v\nThe story:\n%s", err, &told)
@@ -36,6 +92,7 @@ func TestDemo(t *testing.T) {
 	if strings.Contains(told.String(), "\x1b") {
 		t.Errorf("colours without a terminal:\n%q", &told)
 	}
+	return told.String()
 }
 
 // TestInterrupted ends the demo when the job has begun: run returns only when
@@ -110,37 +167,108 @@ func TestRecount(t *testing.T) {
 
 func TestCompareNamesWhatDiffers(t *testing.T) {
 	want := map[key]row{{"JFK", "AA"}: {Flights: 2}, {"JFK", "B6"}: {Flights: 3}}
-	if err := compare(want, want); err != nil {
+	if err := compare("a", want, "b", want); err != nil {
 		t.Errorf("equal tables: %v", err)
 	}
-	err := compare(map[key]row{{"JFK", "AA"}: {Flights: 2}, {"LGA", "UA"}: {Flights: 1}}, want)
+	err := compare("a", map[key]row{{"JFK", "AA"}: {Flights: 2}, {"LGA", "UA"}: {Flights: 1}}, "b", want)
 	if err == nil || strings.Contains(err.Error(), "JFK AA") || !strings.Contains(err.Error(), "JFK B6") || !strings.Contains(err.Error(), "LGA UA") {
 		t.Errorf("expected an error that names JFK B6 and LGA UA only: %v", err)
 	}
 }
 
-func TestOutputIsTheLastRowOfEachKey(t *testing.T) {
-	o := &output{dir: filepath.Join(t.TempDir(), "out"), rows: map[key]row{}}
-	read := func() {
+func TestFolderIsTheLastRowOfEachKey(t *testing.T) {
+	f := newFolder(t.TempDir())
+	expect := func(want map[key]row) {
 		t.Helper()
-		if err := o.read(); err != nil {
+		if got, err := f.read(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; expected %+v", got, err, want)
+		}
+	}
+	expect(map[key]row{}) // before the job has begun
+	put(t, f.dir, ".sluice/record.json", `{"other":1}`)
+	put(t, f.dir, "00000000000000000001.jsonl", `{"op":"put","key":{"Airport":"JFK","Carrier":"AA"},"row":{"Flights":1,"MeanDelay":2.5}}`)
+	put(t, f.dir, "00000000000000000002.jsonl", `{"op":"put","key":{"Airport":"LGA","Carrier":"AA"},"row":{"Flights":4}}`)
+	expect(map[key]row{{"JFK", "AA"}: {Flights: 1, MeanDelay: 2.5}, {"LGA", "AA"}: {Flights: 4}})
+	put(t, f.dir, "00000000000000000003.jsonl", `{"op":"put","key":{"Airport":"JFK","Carrier":"AA"},"row":{"Flights":3,"OnTime":1}}`)
+	expect(map[key]row{{"JFK", "AA"}: {Flights: 3, OnTime: 1}, {"LGA", "AA"}: {Flights: 4}})
+	put(t, f.dir, "00000000000000000004.jsonl", `{"op":"delete","key":{"Airport":"LGA","Carrier":"AA"}}`)
+	expect(map[key]row{{"JFK", "AA"}: {Flights: 3, OnTime: 1}})
+	put(t, f.dir, "00000000000000000005.jsonl", `{"op":"put",`)
+	if _, err := f.read(t.Context()); err == nil || !strings.Contains(err.Error(), "00000000000000000005.jsonl") {
+		t.Errorf("expected an error that names the damaged file: %v", err)
+	}
+}
+
+func TestTopicIsTheLastRowOfEachKey(t *testing.T) {
+	o := options{dir: t.TempDir()}
+	s, err := reach(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	view := newTopic(s)
+	expect := func(want map[key]row) {
+		t.Helper()
+		if got, err := view.read(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; expected %+v", got, err, want)
+		}
+	}
+	fill := func(key, value string) {
+		t.Helper()
+		r := embedded.Record{Key: []byte(key)}
+		if value != "" {
+			r.Value = []byte(value)
+		}
+		if _, err := s.embedded.Fill(t.Context(), s.names.Delays, func(yield func(embedded.Record, error) bool) { yield(r, nil) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	read() // before the job has begun
-	put(t, o.dir, ".sluice/record.json", `{"other":1}`)
-	put(t, o.dir, "00000000000000000001.jsonl", `{"op":"put","key":{"Airport":"JFK","Carrier":"AA"},"row":{"Flights":1,"MeanDelay":2.5}}`)
-	put(t, o.dir, "00000000000000000002.jsonl", `{"op":"put","key":{"Airport":"LGA","Carrier":"AA"},"row":{"Flights":4}}`)
-	read()
-	put(t, o.dir, "00000000000000000003.jsonl", `{"op":"put","key":{"Airport":"JFK","Carrier":"AA"},"row":{"Flights":3,"OnTime":1}}`)
-	read()
-	want := map[key]row{{"JFK", "AA"}: {Flights: 3, OnTime: 1}, {"LGA", "AA"}: {Flights: 4}}
-	if !reflect.DeepEqual(o.rows, want) || o.counted() != 7 {
-		t.Errorf("%+v with %d flights, expected %+v with 7", o.rows, o.counted(), want)
+	expect(map[key]row{}) // before the job has begun
+	if err := s.embedded.CreateTopic(embedded.Topic{Name: s.names.Delays, Partitions: 3}); err != nil {
+		t.Fatal(err)
 	}
-	put(t, o.dir, "00000000000000000004.jsonl", `{"op":"put",`)
-	if err := o.read(); err == nil || !strings.Contains(err.Error(), "00000000000000000004.jsonl") {
-		t.Errorf("expected an error that names the damaged file: %v", err)
+	expect(map[key]row{})
+	fill(`{"Airport":"JFK","Carrier":"AA"}`, `{"Flights":1,"MeanDelay":2.5}`)
+	fill(`{"Airport":"LGA","Carrier":"AA"}`, `{"Flights":4}`)
+	fill(`{"Airport":"EWR","Carrier":"UA"}`, `{"Flights":5}`)
+	fill(`{"Airport":"JFK","Carrier":"AA"}`, `{"Flights":3,"OnTime":1}`)
+	expect(map[key]row{{"JFK", "AA"}: {Flights: 3, OnTime: 1}, {"LGA", "AA"}: {Flights: 4}, {"EWR", "UA"}: {Flights: 5}})
+	fill(`{"Airport":"LGA","Carrier":"AA"}`, "") // a tombstone
+	expect(map[key]row{{"JFK", "AA"}: {Flights: 3, OnTime: 1}, {"EWR", "UA"}: {Flights: 5}})
+	fill("JFK", `{"Flights":1}`)
+	if _, err := view.read(t.Context()); err == nil || !strings.Contains(err.Error(), "JFK") {
+		t.Errorf("expected an error that shows the damaged key: %v", err)
+	}
+}
+
+func TestOutputsThatDifferAreToldApart(t *testing.T) {
+	same, other := fixed{{"JFK", "AA"}: {Flights: 3}, {"JFK", "B6"}: {Flights: 4}}, fixed{{"JFK", "AA"}: {Flights: 3}}
+	rows, err := readAll(t.Context(), []output{same, same})
+	if err != nil || counted(rows) != 7 {
+		t.Errorf("%v, %v; expected 7 flights", rows, err)
+	}
+	if _, err := readAll(t.Context(), []output{same, same, other}); err == nil || !strings.Contains(err.Error(), "JFK B6") {
+		t.Errorf("expected an error that names JFK B6: %v", err)
+	}
+}
+
+// fixed is an output that holds these rows.
+type fixed map[key]row
+
+func (f fixed) String() string                            { return "fixed" }
+func (f fixed) read(context.Context) (map[key]row, error) { return f, nil }
+
+func TestFlightsOfACarrierAtAnAirportHaveOneKey(t *testing.T) {
+	week, err := readWeek()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]int{}
+	for _, e := range week {
+		keys[string(keyOf(string(e.line)))]++
+	}
+	if len(keys) != 32 || keys["EWR UA"] != 816 || keys["JFK HA"] != 7 {
+		t.Errorf("the keys are %v, expected 32, with 816 of EWR UA and 7 of JFK HA", keys)
 	}
 }
 

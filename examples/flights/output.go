@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 )
 
 // key and row are those of the job's output.
@@ -18,68 +14,51 @@ type row struct {
 	WorstDelay                 int64
 }
 
-// output is the table that the job's output makes, as far as it has been read.
-type output struct {
-	dir  string
-	last string // name of the last file read
-	rows map[key]row
+// output is a place that the job writes its table to, as a reader sees it.
+type output interface {
+	fmt.Stringer
+	read(ctx context.Context) (map[key]row, error)
 }
 
-// read reads the files that have come since the last time. Each is whole from
-// the moment it appears, and holds the rows that one epoch has changed; in the
-// order of their names they make the table.
-func (o *output) read() error {
-	files, err := os.ReadDir(o.dir) // sorted by name
-	if err != nil && !os.IsNotExist(err) {
-		return err
+// outputsOf are all places that the job writes to. What the story tells is what a
+// consumer of the first has seen.
+func outputsOf(dir string, s *servers) []output {
+	all := []output{newTopic(s), newFolder(dir)}
+	if s.postgres != "" {
+		all = append(all, &table{s.postgres, s.names.Table})
 	}
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".jsonl") || f.Name() <= o.last {
-			continue
-		}
-		if err := o.apply(filepath.Join(o.dir, f.Name())); err != nil {
-			return err
-		}
-		o.last = f.Name()
-	}
-	return nil
+	return all
 }
 
-func (o *output) apply(name string) error {
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return err
+// readAll reads all outputs, which must be the same table.
+func readAll(ctx context.Context, outputs []output) (rows map[key]row, err error) {
+	for i, o := range outputs {
+		got, err := o.read(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o, err)
+		}
+		if i == 0 {
+			rows = got
+		} else if err := compare(o.String(), got, outputs[0].String(), rows); err != nil {
+			return nil, err
+		}
 	}
-	for line := range bytes.Lines(content) {
-		var change struct {
-			Op  string
-			Key key
-			Row row
-		}
-		if err := json.Unmarshal(line, &change); err != nil {
-			return fmt.Errorf("%s: %w: %s", name, err, line)
-		}
-		if change.Op != "put" {
-			return fmt.Errorf("%s: expected puts only: %s", name, line)
-		}
-		o.rows[change.Key] = change.Row
-	}
-	return nil
+	return rows, nil
 }
 
-// counts is how many flights the table has for each key.
-func (o *output) counts() map[key]int64 {
+// countsOf is how many flights a table has for each key.
+func countsOf(rows map[key]row) map[key]int64 {
 	counts := map[key]int64{}
-	for k, r := range o.rows {
+	for k, r := range rows {
 		counts[k] = r.Flights
 	}
 	return counts
 }
 
-// counted is how many flights the table has.
-func (o *output) counted() int {
+// counted is how many flights a table has.
+func counted(rows map[key]row) int {
 	total := 0
-	for _, r := range o.rows {
+	for _, r := range rows {
 		total += int(r.Flights)
 	}
 	return total

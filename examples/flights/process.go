@@ -39,7 +39,7 @@ type process struct {
 
 // start runs a build of the job in the demo's folder, as a user would there. It
 // is killed when ctx ends.
-func start(ctx context.Context, o options, name string) (*process, error) {
+func start(ctx context.Context, o options, environment []string, name string) (*process, error) {
 	log := filepath.Join(o.dir, "job.log")
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -48,6 +48,7 @@ func start(ctx context.Context, o options, name string) (*process, error) {
 	defer f.Close() // the process has its own
 	cmd := exec.CommandContext(ctx, "./bin/"+name, "run", "--epoch", o.epoch.String())
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, f, f
+	cmd.Env = append(os.Environ(), environment...)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // recount says what the job must have found, from its input alone. On time are
 // only those flights that the second version has counted: a key's flights stand
-// in one file, are counted in that order, and the first version had counted as
+// in one partition, are counted in that order, and the first version had counted as
 // many of them as before says.
 func recount(week []event, before map[key]int64) map[key]row {
 	want := map[key]row{}
@@ -43,21 +43,21 @@ func recount(week []event, before map[key]int64) map[key]row {
 // shown bounds how many keys an error names, so that it fits a screen.
 const shown = 10
 
-// compare returns an error that names the keys on which the tables differ.
-func compare(got, want map[key]row) error {
+// compare returns an error that names the keys on which two tables differ.
+func compare(what string, got map[key]row, other string, want map[key]row) error {
 	all := maps.Clone(want)
 	maps.Copy(all, got)
 	var wrong []string
 	for _, k := range slices.SortedFunc(maps.Keys(all), compareKeys) {
 		if g, w := got[k], want[k]; g != w {
-			wrong = append(wrong, fmt.Sprintf("  %s %s: the job says %+v, the recount %+v", k.Airport, k.Carrier, g, w))
+			wrong = append(wrong, fmt.Sprintf("  %s %s: %+v in the one, %+v in the other", k.Airport, k.Carrier, g, w))
 		}
 	}
 	if wrong == nil {
 		return nil
 	}
 	text := strings.Join(wrong[:min(shown, len(wrong))], "\n")
-	return fmt.Errorf("the job's numbers differ from the recount for %d of %d carriers, such as\n%s", len(wrong), len(all), text)
+	return fmt.Errorf("%s differs from %s for %d of %d carriers, such as\n%s", what, other, len(wrong), len(all), text)
 }
 
 func compareKeys(a, b key) int {

@@ -14,11 +14,11 @@ var packed []byte
 
 // event is a flight of the week: its line, and what the recount needs of it.
 type event struct {
-	line     []byte // with its newline
-	Origin   string
-	Carrier  string
-	Departed *string
-	Delay    *int64 `json:"dep_delay_min"`
+	line     []byte  // with its newline
+	Origin   string  `json:"origin"`
+	Carrier  string  `json:"carrier"`
+	Departed *string `json:"departed"`
+	Delay    *int64  `json:"dep_delay_min"`
 }
 
 // readWeek reads the flights of the week in the order in which they happened.

@@ -75,6 +75,8 @@ var arrows = []arrow{
 
 	// Programs. Examples show what users can do, so they do only that.
 	{"cmd/sluice", "internal/cli internal/dev", ""},
+	// The demo looks into the table by itself, to compare it with its recount.
+	{"examples/flights", public + " examples/...", "charm.land/lipgloss/v2 github.com/jackc/pgx/v5"},
 	{"examples/...", public + " examples/...", "charm.land/lipgloss/v2"},
 	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress"},
 }
@@ -82,6 +84,7 @@ var arrows = []arrow{
 // exampleTests is what the tests of an example may import besides, where they need
 // a real server.
 var exampleTests = []arrow{
+	{"examples/flights", "internal/services", ""},
 	{"examples/sqlsink", "connector/connectortest internal/services", "github.com/jackc/pgx/v5"},
 }
 

@@ -1,12 +1,18 @@
-// Command v1 is the job's first version. It follows the files in/*.jsonl and
-// keeps, for each carrier at each airport, how many flights there were, how many
-// were cancelled, and how late the others left.
+// Command v1 is the job's first version. It reads flights from a topic of Kafka
+// and keeps, for each carrier at each airport, how many there were, how many were
+// cancelled, and how late the others left. What it keeps goes to another topic, to
+// a folder, and to a table of PostgreSQL where there is one.
 package main
 
 import (
+	"os"
+
 	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/examples/flights/flight"
 	"github.com/sluicestream/sluice/file"
+	"github.com/sluicestream/sluice/kafka"
+	"github.com/sluicestream/sluice/postgres"
 )
 
 // Delays is the state of a carrier at an airport.
@@ -46,11 +52,16 @@ func row(_ flight.Key, d Delays) Row {
 var delays = sluice.NewState[flight.Key, Delays]("delays")
 
 func job() *sluice.Job {
-	job := sluice.NewJob("flights")
-	job.From("departures", file.JSONLines[flight.Flight]("in/*.jsonl", file.Follow())).
+	names := flight.NamesFromEnvironment()
+	job := sluice.NewJob(names.Job)
+	table := job.From("departures", kafka.Topic(names.Flights, codec.JSON[flight.Flight]())).
 		KeyBy(flight.Flight.Key).
-		Fold(delays, (*Delays).Add).
-		To("delays_by_carrier", file.Upsert("out", row))
+		Fold(delays, (*Delays).Add)
+	table.To("topic", kafka.Upsert(names.Delays, row, codec.JSON[flight.Key](), codec.JSON[Row](), flight.Compacted()))
+	table.To("folder", file.Upsert("out", row))
+	if os.Getenv("SLUICE_POSTGRES") != "" {
+		table.To("table", postgres.Upsert(names.Table, row, postgres.CreateTable()))
+	}
 	return job
 }
 

@@ -3,9 +3,14 @@
 package main
 
 import (
+	"os"
+
 	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/examples/flights/flight"
 	"github.com/sluicestream/sluice/file"
+	"github.com/sluicestream/sluice/kafka"
+	"github.com/sluicestream/sluice/postgres"
 )
 
 // Delays is the state of a carrier at an airport.
@@ -50,11 +55,16 @@ func row(_ flight.Key, d Delays) Row {
 var delays = sluice.NewState[flight.Key, Delays]("delays")
 
 func job() *sluice.Job {
-	job := sluice.NewJob("flights")
-	job.From("departures", file.JSONLines[flight.Flight]("in/*.jsonl", file.Follow())).
+	names := flight.NamesFromEnvironment()
+	job := sluice.NewJob(names.Job)
+	table := job.From("departures", kafka.Topic(names.Flights, codec.JSON[flight.Flight]())).
 		KeyBy(flight.Flight.Key).
-		Fold(delays, (*Delays).Add).
-		To("delays_by_carrier", file.Upsert("out", row))
+		Fold(delays, (*Delays).Add)
+	table.To("topic", kafka.Upsert(names.Delays, row, codec.JSON[flight.Key](), codec.JSON[Row](), flight.Compacted()))
+	table.To("folder", file.Upsert("out", row))
+	if os.Getenv("SLUICE_POSTGRES") != "" {
+		table.To("table", postgres.Upsert(names.Table, row, postgres.CreateTable()))
+	}
 	return job
 }
 
