@@ -67,7 +67,13 @@ func isHopeless(err error) bool {
 	_, header := errors.AsType[tls.RecordHeaderError](err)
 	alert := isAlert(err)
 	broker, refused := errors.AsType[*kerr.Error](err)
-	return verification || header || alert || refused && !broker.Retriable
+	return verification || header || alert || isNoKafka(err) || refused && !broker.Retriable
+}
+
+// isNoKafka tells whether what came back is no answer of Kafka's protocol, such as
+// the alert of a listener that wants TLS. The client library has no type for that.
+func isNoKafka(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "invalid large response size")
 }
 
 // isCut tells whether the connection was closed instead of an answer.
@@ -105,8 +111,10 @@ func hint(err error) string {
 		return "the listener has another mechanism of SASL: use one of the broker's sasl.enabled.mechanisms"
 	case errors.Is(err, kerr.IllegalSaslState):
 		return "the listener wants no SASL: leave it out, or use the right listener's address"
+	case isNoKafka(err):
+		return "the answer isn't Kafka's, as that of a listener that wants TLS: set SLUICE_KAFKA_TLS, or use the right listener's address"
 	case isCut(err):
-		return "the broker closes the connection at once, as a listener does that wants TLS or SASL: set SLUICE_KAFKA_TLS or SLUICE_KAFKA_SASL, or use the right listener's address"
+		return "the broker closes the connection at once, as a listener does that wants TLS or SASL of a client without, or has no TLS for a client with: mend SLUICE_KAFKA_TLS or SLUICE_KAFKA_SASL, or use the right listener's address"
 	}
 	return ""
 }

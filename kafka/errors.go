@@ -3,6 +3,8 @@ package kafka
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sluicestream/sluice/connector"
 )
 
 // ReplacedError says that a topic is not the one that was read before: it was
@@ -119,7 +121,8 @@ func (e *NoBeginningError) Error() string {
 	return fmt.Sprintf("%s has no offset for %s: expected one for each partition; use Otherwise to tell where those begin, as in kafka.FromGroup(…).Otherwise(kafka.Earliest())", from, shorten(e.Partitions))
 }
 
-// PermissionError says that the cluster doesn't allow what a source needs.
+// PermissionError says that the cluster doesn't allow what a source or a sink
+// needs. It matches [connector.ErrUnavailable]: no record is to blame.
 type PermissionError struct {
 	// Resource is what it is about: "topic orders", "group spend".
 	Resource string
@@ -133,7 +136,11 @@ func (e *PermissionError) Error() string {
 		e.Resource, strings.ToLower(e.Operation), e.Operation, e.Resource)
 }
 
-// UnreachableError says that no broker answered.
+// Unwrap returns what it comes to.
+func (e *PermissionError) Unwrap() error { return connector.ErrUnavailable }
+
+// UnreachableError says that no broker answered. It matches
+// [connector.ErrUnavailable]: no record is to blame.
 type UnreachableError struct {
 	// Brokers are the addresses that were tried.
 	Brokers []string
@@ -152,8 +159,8 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("no broker of Kafka can be used: expected one at %s, found: %s; %s", strings.Join(e.Brokers, ", "), oneLine(e.Cause), hint)
 }
 
-// Unwrap returns the cause.
-func (e *UnreachableError) Unwrap() error { return e.Cause }
+// Unwrap returns the cause, and what it comes to.
+func (e *UnreachableError) Unwrap() []error { return []error{e.Cause, connector.ErrUnavailable} }
 
 // shorten lists the first few of many.
 func shorten(all []string) string {

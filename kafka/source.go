@@ -64,7 +64,9 @@ func Pattern[T any](expression string, c codec.Codec[T], opts ...SourceOption) *
 
 func newSource[T any](c codec.Codec[T], opts []SourceOption) *Source[T] {
 	s := &Source[T]{codec: c, settings: newSourceSettings(opts)}
-	s.fault = s.settings.check()
+	if s.fault = s.settings.check(); s.fault == nil {
+		s.fault = codec.Check(c)
+	}
 	return s
 }
 

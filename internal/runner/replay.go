@@ -78,6 +78,7 @@ func (r *runner) liveBranch(ctx context.Context) (string, error) {
 func (r *runner) replay(ctx context.Context, base epoch.Manifest, to epoch.Epoch) (out Replayed, err error) {
 	eo := r.o.engineOptions()
 	eo.Offsets, eo.Now, eo.EpochEvery = offsets(base.Sources), base.Now, 0
+	eo.JobID, eo.TransactionPrefix = r.job.ID(), r.job.TransactionPrefix()
 	eo.Skip = maps.Clone(r.skip)
 	run, err := engine.NewRun(r.o.Graph, eo)
 	if err != nil {

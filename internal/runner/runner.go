@@ -94,11 +94,12 @@ func fencedBy(err error) bool {
 	return errors.As(err, &fenced) || errors.As(err, &void) || errors.As(err, &sealed)
 }
 
-// unlessStopped makes no error of a stop that comes before the first record:
-// nothing was begun.
+// unlessStopped makes no error of a stop that comes before the first record, such
+// as while a source is being opened: nothing was begun.
 func unlessStopped(ctx context.Context, err error) error {
 	var input *InputError
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &input) {
+	aboutRecord := errors.As(err, &input) && input.Record != nil
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !aboutRecord {
 		return nil
 	}
 	return err
@@ -179,7 +180,8 @@ func (r *runner) explain(err error) error {
 }
 
 // InputError says that what was read, or was to be, stopped the job: a record, or
-// a source as such. One of the two is nil.
+// a source as such. One of the two is nil. If it matches [connector.ErrUnavailable],
+// the record is not to blame.
 type InputError struct {
 	epoch.At
 	Record *engine.RecordError
@@ -188,6 +190,9 @@ type InputError struct {
 
 // Error implements error.
 func (e *InputError) Error() string {
+	if e.isBlameless() {
+		return fmt.Sprintf("%s: %v. Nothing of this epoch was kept, and no record became a dead letter: mend what is away or refuses, and run the job again.", e.At, e.Unwrap())
+	}
 	if e.Source != nil {
 		return fmt.Sprintf("%s: %v. Nothing of this epoch was kept; mend the source and run the job again.", e.At, e.Source)
 	}
@@ -202,8 +207,16 @@ func (e *InputError) Unwrap() error {
 	return e.Record
 }
 
-// ExitCode is the exit code of the command line.
-func (e *InputError) ExitCode() int { return 16 }
+// ExitCode is the exit code of the command line: that of bad input, unless it is
+// none, so that another start can help.
+func (e *InputError) ExitCode() int {
+	if e.isBlameless() {
+		return 1
+	}
+	return 16
+}
+
+func (e *InputError) isBlameless() bool { return errors.Is(e.Unwrap(), connector.ErrUnavailable) }
 
 // open takes the branch, once it is sure that this build can go on from its
 // head, and opens the sinks.
