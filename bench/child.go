@@ -21,6 +21,8 @@ type setting struct {
 	Dir     string
 	Quick   bool
 	Profile string
+	// Kafka and Postgres are the addresses of the servers, where a figure has such.
+	Kafka, Postgres string
 }
 
 // scale is n, or a twentieth of it in a quick run.
@@ -96,6 +98,10 @@ func taskNamed(name string) func(task) (sample, error) {
 		return ownTrickle
 	case "takeover.next":
 		return nextTrickle
+	case "kafka.count":
+		return kafkaJob
+	case "kafka.count.floor":
+		return kafkaFloor
 	}
 	return nil
 }
@@ -132,7 +138,7 @@ func runChild(text string) error {
 func profileFile(t task) string {
 	name := t.Name
 	if t.Variant != "" {
-		name += "." + t.Variant
+		name += "." + strings.ReplaceAll(t.Variant, " ", "-")
 	}
 	return filepath.Join(t.Profile, name+".pprof")
 }
