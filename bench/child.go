@@ -39,6 +39,9 @@ type task struct {
 	Name string
 	// Variant tells tasks of one name apart, as the task itself has it.
 	Variant string
+	// Live is the job of a task of a live job's, Load what is written to it.
+	Live live
+	Load load
 	// Started is when the process was started, in nanoseconds since 1970 UTC.
 	Started int64
 }
@@ -102,6 +105,20 @@ func taskNamed(name string) func(task) (sample, error) {
 		return kafkaJob
 	case "kafka.count.floor":
 		return kafkaFloor
+	case "kafka.live":
+		return liveJob
+	case "kafka.again":
+		return readAgain
+	case "kafka.load":
+		return putLoad
+	case "kafka.restart":
+		return restartLive
+	case "kafka.restart.floor":
+		return loadLive
+	case "postgres.upsert":
+		return upsertJob
+	case "postgres.upsert.floor":
+		return upsertFloor
 	}
 	return nil
 }

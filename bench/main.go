@@ -67,6 +67,9 @@ func figures() []figure {
 		{"kafka.count.json", measureKafkaJSON},
 		{"kafka.count.avro", measureKafkaAvro},
 		{"kafka.exactly-once", measureExactlyOnce},
+		{"kafka.latency", measureLatency},
+		{"kafka.restart", measureKafkaRestart},
+		{"postgres.upsert", measureUpsert},
 	}
 }
 
