@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"sync/atomic"
 
@@ -71,6 +72,7 @@ func kafkaJob(t task) (sample, error) {
 		return nil, err
 	}
 	s := sample{cpuSeconds: cpu().Seconds(), "epochs": float64(epochs.Load())}
+	pprof.StopCPUProfile() // what follows is not the job's
 	return s, out.check(s, valueDecoder(o.format), int64(t.scale(allKafkaOrders)))
 }
 
