@@ -55,10 +55,10 @@ func (s AppendSink[T]) KeyAs[K any](key func(T) K, c codec.Codec[K]) AppendSink[
 	c = codec.For(c, codec.Use{Topic: s.topic, Key: true})
 	s.keys = madeBy(c)
 	s.key = func() func(dst []byte, v *T) ([]byte, error) {
-		encode := c.NewEncoder()
+		encode, k := c.NewEncoder(), new(K) // used again, since encode takes its address
 		return func(dst []byte, v *T) ([]byte, error) {
-			k := key(*v)
-			return encode(dst, &k)
+			*k = key(*v)
+			return encode(dst, k)
 		}
 	}
 	return s
@@ -218,10 +218,11 @@ func (s UpsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 func (s UpsertSink[K, S, R]) newWire() func(dst []byte, k K, v *S) ([]byte, error) {
 	encodeKey, encode := s.key.NewEncoder(), s.value.NewEncoder()
 	w := newWireWriter(s.topicSink)
-	row := new(R)
+	key, row := new(K), new(R) // used again, since the encoders take their addresses
 	return func(dst []byte, k K, v *S) (_ []byte, err error) {
 		r := wireRecord{partition: -1, time: connector.NoTime}
-		if r.key, err = w.key(func(dst []byte) ([]byte, error) { return encodeKey(dst, &k) }); err != nil {
+		*key = k
+		if r.key, err = w.key(func(dst []byte) ([]byte, error) { return encodeKey(dst, key) }); err != nil {
 			return dst, err
 		}
 		if s.partition != nil {
