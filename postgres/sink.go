@@ -366,7 +366,7 @@ func (s *sink) Open(ctx context.Context, o connector.Opening, key connector.Reco
 	t := &target{sink: s, database: d, log: log, key: key}
 	if err := t.run(ctx, t.prepare); err != nil {
 		t.Close()
-		return nil, fmt.Errorf("sink %s: %w", o.Name, err)
+		return nil, err
 	}
 	return t, nil
 }
