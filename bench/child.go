@@ -21,6 +21,8 @@ type setting struct {
 	Dir     string
 	Quick   bool
 	Profile string
+	// Kafka and Postgres are the addresses of the servers, where a figure has such.
+	Kafka, Postgres string
 }
 
 // scale is n, or a twentieth of it in a quick run.
@@ -37,6 +39,9 @@ type task struct {
 	Name string
 	// Variant tells tasks of one name apart, as the task itself has it.
 	Variant string
+	// Live is the job of a task of a live job's, Load what is written to it.
+	Live live
+	Load load
 	// Started is when the process was started, in nanoseconds since 1970 UTC.
 	Started int64
 }
@@ -96,6 +101,24 @@ func taskNamed(name string) func(task) (sample, error) {
 		return ownTrickle
 	case "takeover.next":
 		return nextTrickle
+	case "kafka.count":
+		return kafkaJob
+	case "kafka.count.floor":
+		return kafkaFloor
+	case "kafka.live":
+		return liveJob
+	case "kafka.again":
+		return readAgain
+	case "kafka.load":
+		return putLoad
+	case "kafka.restart":
+		return restartLive
+	case "kafka.restart.floor":
+		return loadLive
+	case "postgres.upsert":
+		return upsertJob
+	case "postgres.upsert.floor":
+		return upsertFloor
 	}
 	return nil
 }
@@ -132,7 +155,7 @@ func runChild(text string) error {
 func profileFile(t task) string {
 	name := t.Name
 	if t.Variant != "" {
-		name += "." + t.Variant
+		name += "." + strings.ReplaceAll(t.Variant, " ", "-")
 	}
 	return filepath.Join(t.Profile, name+".pprof")
 }

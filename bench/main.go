@@ -40,6 +40,7 @@ func exitOn(err error) {
 type bench struct {
 	setting setting
 	machine machine
+	servers *servers
 	lock    *os.File
 }
 
@@ -63,10 +64,16 @@ func figures() []figure {
 		{"stalled.memory", measureStalled},
 		{"takeover", measureTakeover},
 		{"gc", measureClean},
+		{"kafka.count.json", measureKafkaJSON},
+		{"kafka.count.avro", measureKafkaAvro},
+		{"kafka.exactly-once", measureExactlyOnce},
+		{"kafka.latency", measureLatency},
+		{"kafka.restart", measureKafkaRestart},
+		{"postgres.upsert", measureUpsert},
 	}
 }
 
-func run() error {
+func run() (err error) {
 	only := flag.String("only", "", "measure these figures only: `names` with commas between")
 	quick := flag.Bool("quick", false, "measure with about a twentieth of the data")
 	dir := flag.String("dir", filepath.Join("bench", "data"), "the `folder` for data and stores; not on a tmpfs")
@@ -80,7 +87,7 @@ func run() error {
 	if _, err := os.Stat(filepath.Join("bench", "main.go")); err != nil {
 		return errors.New("run it in the repository's folder: go run ./bench")
 	}
-	b := &bench{setting: setting{Dir: *dir, Quick: *quick, Profile: *profile}}
+	b := &bench{setting: setting{Dir: *dir, Quick: *quick, Profile: *profile}, servers: &servers{}}
 	if err := b.prepare(); err != nil {
 		return err
 	}
@@ -88,6 +95,7 @@ func run() error {
 	if !*keep {
 		defer os.RemoveAll(*dir)
 	}
+	defer func() { err = errors.Join(err, b.servers.close()) }()
 	results, err := b.measure(chosen)
 	if err != nil {
 		return err

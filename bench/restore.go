@@ -101,7 +101,7 @@ func restoreFloor(t task) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	segments, err := storedSegments(ctx, st)
+	segments, err := storedSegments(ctx, st, restoreJobs, "accounts")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,12 @@ func restoreFloor(t task) (sample, error) {
 	size := int64(0)
 	for _, s := range segments {
 		size += s.Bytes
-		if err := loadByHand(ctx, st, s.Path, m); err != nil {
+		err := loadByHand(ctx, st, restoreJobs, s.Path, func(src []byte) []byte {
+			key, a, rest := decodeAccount(src)
+			m[key] = a
+			return rest
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -122,8 +127,8 @@ func restoreFloor(t task) (sample, error) {
 	return s, err
 }
 
-func storedSegments(ctx context.Context, st store.Store) ([]epoch.Segment, error) {
-	job, err := epoch.OpenJob(ctx, env.Real(), st, restoreJobs, "")
+func storedSegments(ctx context.Context, st store.Store, jobName, state string) ([]epoch.Segment, error) {
+	job, err := epoch.OpenJob(ctx, env.Real(), st, jobName, "")
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +136,13 @@ func storedSegments(ctx context.Context, st store.Store) ([]epoch.Segment, error
 	if err != nil {
 		return nil, err
 	}
-	return head.Manifest.State["accounts"].Segments, nil
+	return head.Manifest.State[state].Segments, nil
 }
 
-func loadByHand(ctx context.Context, st store.Store, path string, m map[string]account) error {
-	o, err := st.Open(ctx, restoreJobs+"/"+path)
+// loadByHand goes through a segment; load takes the entry that comes next, and
+// returns what is behind it.
+func loadByHand(ctx context.Context, st store.Store, job, path string, load func(src []byte) []byte) error {
+	o, err := st.Open(ctx, job+"/"+path)
 	if err != nil {
 		return err
 	}
@@ -154,10 +161,7 @@ func loadByHand(ctx context.Context, st store.Store, path string, m map[string]a
 			return err
 		}
 		for src := block; n > 0; n-- {
-			var key string
-			var a account
-			key, a, src = decodeAccount(src)
-			m[key] = a
+			src = load(src)
 		}
 	}
 }

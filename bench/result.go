@@ -40,6 +40,12 @@ func (r Result) atMost(ratio float64) Result {
 	return r
 }
 
+// atLeast sets a bound for the ratio of something of which more is better.
+func (r Result) atLeast(ratio float64) Result {
+	r.Target, r.Reached = fmt.Sprintf("≥ %g ×", ratio), r.Ratio >= ratio
+	return r
+}
+
 // within sets a bound for the value.
 func (r Result) within(value float64) Result {
 	r.Target, r.Reached = fmt.Sprintf("≤ %g %s", value, r.Unit), r.Value <= value

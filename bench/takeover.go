@@ -125,12 +125,17 @@ type talking struct {
 // talk starts a child, in a pid namespace of its own if it is to pass for one of
 // another machine.
 func (b *bench) talk(name string, elsewhere bool) (*talking, error) {
+	return b.talkAbout(task{setting: b.setting, Name: name}, elsewhere)
+}
+
+func (b *bench) talkAbout(t task, elsewhere bool) (*talking, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	c := &talking{started: time.Now()}
-	text, err := json.Marshal(task{setting: b.setting, Name: name, Started: c.started.UnixNano()})
+	t.Started = c.started.UnixNano()
+	text, err := json.Marshal(t)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +150,7 @@ func (b *bench) talk(name string, elsewhere bool) (*talking, error) {
 	}
 	c.out = bufio.NewScanner(out)
 	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("task %s: %w", name, err)
+		return nil, fmt.Errorf("task %s: %w", t.Name, err)
 	}
 	return c, nil
 }

@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/sluicestream/sluice/schema"
@@ -179,6 +180,19 @@ const (
 	// Delete removes the row of a key.
 	Delete
 )
+
+// String is the operation in a word.
+func (op Op) String() string {
+	switch op {
+	case Append:
+		return "append"
+	case Put:
+		return "put"
+	case Delete:
+		return "delete"
+	}
+	return fmt.Sprintf("operation %d", op)
+}
 
 // Row is one frozen row.
 type Row struct {

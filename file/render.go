@@ -57,7 +57,7 @@ func (j *jsonRenderer) header(dst []byte) []byte { return dst }
 func (j *jsonRenderer) row(dst []byte, r *connector.Row) (_ []byte, err error) {
 	if j.key == nil {
 		if r.Op != connector.Append {
-			return nil, fmt.Errorf("a stream's row says %s", opName(r.Op))
+			return nil, fmt.Errorf("a stream's row says %s", r.Op)
 		}
 		dst, err = whole(j.value, dst, r.Row)
 		return append(dst, '\n'), err
@@ -68,7 +68,7 @@ func (j *jsonRenderer) row(dst []byte, r *connector.Row) (_ []byte, err error) {
 	case connector.Delete:
 		dst = append(dst, `{"op":"delete","key":`...)
 	default:
-		return nil, fmt.Errorf("a table's row says %s", opName(r.Op))
+		return nil, fmt.Errorf("a table's row says %s", r.Op)
 	}
 	if dst, err = whole(j.key, dst, r.Key); err != nil {
 		return nil, fmt.Errorf("key: %w", err)
@@ -80,16 +80,4 @@ func (j *jsonRenderer) row(dst []byte, r *connector.Row) (_ []byte, err error) {
 		}
 	}
 	return append(dst, "}\n"...), nil
-}
-
-func opName(op connector.Op) string {
-	switch op {
-	case connector.Append:
-		return "append"
-	case connector.Put:
-		return "put"
-	case connector.Delete:
-		return "delete"
-	}
-	return fmt.Sprintf("operation %d", op)
 }

@@ -63,14 +63,14 @@ func (c *csvRenderer) header(dst []byte) []byte {
 func (c *csvRenderer) row(dst []byte, r *connector.Row) (_ []byte, err error) {
 	if c.table {
 		if r.Op != connector.Put && r.Op != connector.Delete {
-			return nil, fmt.Errorf("a table's row says %s", opName(r.Op))
+			return nil, fmt.Errorf("a table's row says %s", r.Op)
 		}
-		dst = append(append(dst, opName(r.Op)...), ',')
+		dst = append(append(dst, r.Op.String()...), ',')
 		if dst, err = c.cells(dst, c.key, r.Key); err != nil {
 			return nil, fmt.Errorf("key: %w", err)
 		}
 	} else if r.Op != connector.Append {
-		return nil, fmt.Errorf("a stream's row says %s", opName(r.Op))
+		return nil, fmt.Errorf("a stream's row says %s", r.Op)
 	}
 	if r.Op == connector.Delete {
 		for range c.fields {

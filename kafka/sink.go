@@ -2,9 +2,6 @@ package kafka
 
 import (
 	"fmt"
-	"reflect"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/sluicestream/sluice/codec"
@@ -58,10 +55,10 @@ func (s AppendSink[T]) KeyAs[K any](key func(T) K, c codec.Codec[K]) AppendSink[
 	c = codec.For(c, codec.Use{Topic: s.topic, Key: true})
 	s.keys = madeBy(c)
 	s.key = func() func(dst []byte, v *T) ([]byte, error) {
-		encode := c.NewEncoder()
+		encode, k := c.NewEncoder(), new(K) // used again, since encode takes its address
 		return func(dst []byte, v *T) ([]byte, error) {
-			k := key(*v)
-			return encode(dst, &k)
+			*k = key(*v)
+			return encode(dst, k)
 		}
 	}
 	return s
@@ -99,7 +96,7 @@ func (s AppendSink[T]) Rows() (connector.Rows[T], error) {
 	if err := s.fit(); err != nil {
 		return connector.Rows[T]{}, err
 	}
-	t, row, err := rowSchema[T]()
+	t, row, err := schema.RowOf[T]()
 	if err != nil {
 		return connector.Rows[T]{}, fmt.Errorf("topic %s: %w", s.topic, err)
 	}
@@ -200,13 +197,13 @@ func (s UpsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 	if err := s.fit(); err != nil {
 		return connector.TableRows[K, S]{}, err
 	}
-	t, row, err := rowSchema[R]()
+	t, row, err := schema.RowOf[R]()
 	if err != nil {
 		return connector.TableRows[K, S]{}, fmt.Errorf("topic %s: %w", s.topic, err)
 	}
 	return connector.TableRows[K, S]{
 		Schema:   row,
-		Function: functionName(reflect.ValueOf(s.row)),
+		Function: connector.FunctionName(s.row),
 		NewAppend: func() func(dst []byte, k K, v *S) ([]byte, error) {
 			row := new(R) // used again, since Append takes its address
 			return func(dst []byte, k K, v *S) ([]byte, error) {
@@ -221,10 +218,11 @@ func (s UpsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 func (s UpsertSink[K, S, R]) newWire() func(dst []byte, k K, v *S) ([]byte, error) {
 	encodeKey, encode := s.key.NewEncoder(), s.value.NewEncoder()
 	w := newWireWriter(s.topicSink)
-	row := new(R)
+	key, row := new(K), new(R) // used again, since the encoders take their addresses
 	return func(dst []byte, k K, v *S) (_ []byte, err error) {
 		r := wireRecord{partition: -1, time: connector.NoTime}
-		if r.key, err = w.key(func(dst []byte) ([]byte, error) { return encodeKey(dst, &k) }); err != nil {
+		*key = k
+		if r.key, err = w.key(func(dst []byte) ([]byte, error) { return encodeKey(dst, key) }); err != nil {
 			return dst, err
 		}
 		if s.partition != nil {
@@ -299,30 +297,4 @@ func (w *wireWriter) append(dst []byte, r *wireRecord, encode func(dst []byte) (
 		return dst[:start], err
 	}
 	return dst, nil
-}
-
-// rowSchema derives the schema of rows. A record of one field is encoded as the
-// field alone, so that a type that is no struct needs no more than the name.
-func rowSchema[R any]() (*schema.Type[R], *schema.Schema, error) {
-	t, err := schema.Of[R]("row")
-	if err != nil {
-		return nil, nil, err
-	}
-	if t.Schema().Kind() == schema.KindRecord {
-		return t, t.Schema(), nil
-	}
-	return t, schema.Record("row", schema.Field{Name: "value", Type: t.Schema()}), nil
-}
-
-// functionName is the name of a named function, and empty for a closure, whose
-// name is the compiler's.
-func functionName(f reflect.Value) string {
-	name := runtime.FuncForPC(f.Pointer()).Name()
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	for part := range strings.SplitSeq(name, ".") {
-		if n, ok := strings.CutPrefix(part, "func"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
-			return ""
-		}
-	}
-	return strings.TrimSuffix(name, "-fm")
 }

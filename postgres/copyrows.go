@@ -139,7 +139,7 @@ func (r *copyRows) add(row *connector.Row, again bool) (err error) {
 	r.lastFrom, r.held = len(r.buf), true
 	if r.mode != upsertMode {
 		if row.Op != connector.Append {
-			return fmt.Errorf("a stream's row says %s", opName(row.Op))
+			return fmt.Errorf("a stream's row says %s", row.Op)
 		}
 		r.puts++
 		r.buf = binary.BigEndian.AppendUint16(r.buf, uint16(r.plan.values))
@@ -147,7 +147,7 @@ func (r *copyRows) add(row *connector.Row, again bool) (err error) {
 		return err
 	}
 	if row.Op != connector.Put && row.Op != connector.Delete {
-		return fmt.Errorf("a table's row says %s", opName(row.Op))
+		return fmt.Errorf("a table's row says %s", row.Op)
 	}
 	r.lastKey = append(r.lastKey[:0], row.Key...)
 	r.lastGone = row.Op == connector.Delete
@@ -191,16 +191,4 @@ func (r *copyRows) addKeyed(row *connector.Row) (err error) {
 	}
 	r.buf, err = p.rowCells.append(r.buf, row.Row)
 	return err
-}
-
-func opName(op connector.Op) string {
-	switch op {
-	case connector.Append:
-		return "append"
-	case connector.Put:
-		return "put"
-	case connector.Delete:
-		return "delete"
-	}
-	return fmt.Sprintf("operation %d", op)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"runtime"
 	"strings"
 
 	"github.com/sluicestream/sluice/connector"
@@ -281,7 +280,7 @@ func (s tableSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 	}
 	return connector.TableRows[K, S]{
 		Schema:   s.rows,
-		Function: functionName(reflect.ValueOf(s.make)),
+		Function: connector.FunctionName(s.make),
 		NewAppend: func() func(dst []byte, k K, v *S) ([]byte, error) {
 			checkKey, keyErr := newChecker(s.name(), s.keys, maxIndexed)
 			check, err := newChecker(s.name(), s.columns, 0)
@@ -308,19 +307,6 @@ func (s tableSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 			}
 		},
 	}, nil
-}
-
-// functionName is the name of a named function, and empty for a closure, whose
-// name is the compiler's.
-func functionName(f reflect.Value) string {
-	name := runtime.FuncForPC(f.Pointer()).Name()
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	for part := range strings.SplitSeq(name, ".") {
-		if n, ok := strings.CutPrefix(part, "func"); ok && n != "" && strings.Trim(n, "0123456789") == "" {
-			return ""
-		}
-	}
-	return strings.TrimSuffix(name, "-fm")
 }
 
 // Describe implements [connector.Sink]. The target is the table with its schema:

@@ -58,30 +58,75 @@ func mergeByPlace(parts []Batch, yield func(record []byte) error) error {
 // BySlot calls yield with each record of a table's batches, in the order of
 // slots and keys.
 func BySlot(batches []Batch, compare func(a, b []byte) int, yield func(record []byte) error) error {
-	type row struct {
-		rows *Rows
-		ref  *Ref
+	rows := sortBySlot(tableRows(batches))
+	key := func(r tableRow) []byte {
+		in := batches[r.batch].Rows
+		at := &in.Refs[r.index]
+		return in.Buf[at.Key:at.KeyEnd]
 	}
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].slot == rows[0].slot {
+			n++
+		}
+		if n > 1 {
+			slices.SortFunc(rows[:n], func(a, b tableRow) int { return compare(key(a), key(b)) })
+		}
+		for _, r := range rows[:n] {
+			in := batches[r.batch].Rows
+			at := &in.Refs[r.index]
+			if err := yield(in.Buf[at.Start:at.End]); err != nil {
+				return err
+			}
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// tableRow is a table's row that is being sorted: the batch that it is in, and its
+// number there.
+type tableRow struct {
+	slot         uint16
+	batch, index uint32
+}
+
+func tableRows(batches []Batch) []tableRow {
 	n := 0
 	for _, b := range batches {
 		n += len(b.Rows.Refs)
 	}
-	rows := make([]row, 0, n)
-	for _, b := range batches {
-		for i := range b.Rows.Refs {
-			rows = append(rows, row{b.Rows, &b.Rows.Refs[i]})
+	rows := make([]tableRow, 0, n)
+	for i, b := range batches {
+		for j := range b.Rows.Refs {
+			rows = append(rows, tableRow{uint16(b.Rows.Refs[j].Hi), uint32(i), uint32(j)})
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int {
-		if a.ref.Hi != b.ref.Hi {
-			return cmp.Compare(a.ref.Hi, b.ref.Hi)
-		}
-		return compare(a.rows.Buf[a.ref.Key:a.ref.KeyEnd], b.rows.Buf[b.ref.Key:b.ref.KeyEnd])
-	})
+	return rows
+}
+
+// sortBySlot sorts by radix: two passes over a byte each beat any comparison.
+func sortBySlot(rows []tableRow) []tableRow {
+	var low, high [256]int
 	for _, r := range rows {
-		if err := yield(r.rows.Buf[r.ref.Start:r.ref.End]); err != nil {
-			return err
-		}
+		low[uint8(r.slot)]++
+		high[r.slot>>8]++
 	}
-	return nil
+	spare := make([]tableRow, len(rows))
+	distribute(spare, rows, &low, func(slot uint16) uint8 { return uint8(slot) })
+	distribute(rows, spare, &high, func(slot uint16) uint8 { return uint8(slot >> 8) })
+	return rows
+}
+
+func distribute(to, from []tableRow, counts *[256]int, digit func(slot uint16) uint8) {
+	sum := 0
+	for i, n := range counts {
+		counts[i] = sum
+		sum += n
+	}
+	for _, r := range from {
+		at := &counts[digit(r.slot)]
+		to[*at] = r
+		*at++
+	}
 }

@@ -78,7 +78,8 @@ var arrows = []arrow{
 	// The demo looks into the table by itself, to compare it with its recount.
 	{"examples/flights", public + " examples/...", "charm.land/lipgloss/v2 github.com/jackc/pgx/v5"},
 	{"examples/...", public + " examples/...", "charm.land/lipgloss/v2"},
-	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress"},
+	// What bench measures against is written by hand with the client libraries.
+	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress github.com/twmb/franz-go github.com/jackc/pgx/v5"},
 }
 
 // exampleTests is what the tests of an example may import besides, where they need

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/kafka/embedded"
 )
 
 var (
@@ -24,12 +25,51 @@ func torture() bool { return os.Getenv("SLUICE_TORTURE") == "1" }
 // input grows, woken from the dead, and while its servers are killed. Then its
 // topics and tables are what the input says.
 func TestKills(t *testing.T) {
-	kills, piece := 8, 200
+	t.Parallel()
+	own := services.Kafka(t, services.KafkaOptions{})
+	survive(t, own.Addr(), own, 8)
+}
+
+// TestKillsOnTheEmbeddedBroker is the same with the broker of package embedded,
+// which is closed and started again.
+func TestKillsOnTheEmbeddedBroker(t *testing.T) {
+	t.Parallel()
+	own := &embeddedBroker{folder: t.TempDir(), addr: "127.0.0.1:0"}
+	must(t, own.Start())
+	t.Cleanup(func() { must(t, own.Kill()) })
+	survive(t, own.addr, own, 5)
+}
+
+// server is what goes away under a job, and comes back as it was.
+type server interface {
+	Kill() error
+	Start() error
+}
+
+// embeddedBroker is a broker in this process, which ends in order.
+type embeddedBroker struct {
+	folder, addr string
+	broker       *embedded.Broker
+}
+
+func (b *embeddedBroker) Kill() error { return b.broker.Close() }
+
+func (b *embeddedBroker) Start() (err error) {
+	if b.broker, err = embedded.Start(embedded.Options{Folder: b.folder, Addr: b.addr}); err == nil {
+		b.addr = b.broker.Addr()
+	}
+	return err
+}
+
+// survive is a history of so many kills; of at least 100 with SLUICE_TORTURE=1.
+func survive(t *testing.T, addr string, own server, kills int) {
+	piece := 200
 	if torture() {
 		kills, piece = 120, 2_000
 	}
-	own := services.Kafka(t, services.KafkaOptions{}) // which is killed
-	s := newShop(t, own.Addr(), database(t).URL(""))
+	db := services.Postgres(t, services.PostgresOptions{}) // which is killed as well
+	began := time.Now()
+	s := newShop(t, addr, db)
 	s.feed(piece)
 	for n := 1; n <= kills; n++ {
 		switch {
@@ -49,6 +89,7 @@ func TestKills(t *testing.T) {
 	if !s.settled() {
 		t.Error("a transaction is open although the job has stopped")
 	}
+	t.Logf("%d kills, %d records, %v", kills, s.fed, time.Since(began).Round(time.Second))
 }
 
 // killOnce kills a process at some moment: of its start, or of its work.
@@ -103,7 +144,7 @@ func (s *shop) wakeZombie(piece int) {
 }
 
 // killServers kills Kafka or PostgreSQL under a job, which waits for it.
-func (s *shop) killServers(own *services.Broker, piece int) {
+func (s *shop) killServers(own server, piece int) {
 	s.t.Helper()
 	p := s.run("pay")
 	s.advance(p, piece)
@@ -112,9 +153,9 @@ func (s *shop) killServers(own *services.Broker, piece int) {
 		s.moment(2 * time.Second)
 		must(s.t, own.Start())
 	} else {
-		must(s.t, database(s.t).Kill())
+		must(s.t, s.db.Kill())
 		s.moment(2 * time.Second)
-		must(s.t, database(s.t).Start())
+		must(s.t, s.db.Start())
 	}
 	s.feed(piece)
 	seen := p.records()
@@ -136,11 +177,12 @@ func must(t *testing.T, err error) {
 // TestChain runs two jobs, of which the second reads what the first writes, with
 // kills in both: the end is exact across the two.
 func TestChain(t *testing.T) {
+	t.Parallel()
 	kills, piece := 3, 200
 	if torture() {
 		kills, piece = 40, 2_000
 	}
-	s := newShop(t, broker(t).Addr(), database(t).URL(""))
+	s := newShop(t, broker(t).Addr(), database(t))
 	for range kills {
 		pay, bill := s.run("pay"), s.run("bill")
 		bill.must(t, "opened", 1)
@@ -174,11 +216,12 @@ func TestChain(t *testing.T) {
 // TestRollingRestart restarts the job as an orchestrator does: a new copy stands
 // by, the old one is told to stop, and killed if it hasn't.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel()
 	restarts, piece := 3, 100
 	if torture() {
 		restarts = 20
 	}
-	s := newShop(t, broker(t).Addr(), "")
+	s := newShop(t, broker(t).Addr(), nil)
 	old := s.run("pay")
 	old.must(t, "opened", 1)
 	for range restarts {
@@ -204,9 +247,10 @@ const standsBy = "standing by: another process runs the job; this one goes on wh
 // TestToolsSeeIt looks at a job with Kafka's own tools: the group has no lag once
 // the job has caught up, whether the sinks' transactions tell that or the owner.
 func TestToolsSeeIt(t *testing.T) {
+	t.Parallel()
 	for _, sinks := range []string{"one", "all"} {
 		t.Run(sinks+" of the sinks", func(t *testing.T) {
-			s := newShop(t, broker(t).Addr(), "")
+			s := newShop(t, broker(t).Addr(), nil)
 			s.env = append(s.env, "PAY_SINKS="+sinks)
 			s.feed(500)
 			p := s.run("pay")

@@ -27,8 +27,8 @@ type shop struct {
 	rng    *rand.Rand
 	name   string // of the job
 	store  string
-	kafka  string // the cluster's address, for the job
-	pg     string // the database's URL; empty: there is none
+	kafka  string             // the cluster's address, for the job
+	db     *services.Database // nil: there is none
 	env    []string
 	client *kgo.Client // of the test itself
 	admin  *kadm.Client
@@ -51,9 +51,9 @@ func seed(t *testing.T) uint64 {
 }
 
 // newShop makes the topics of a new job.
-func newShop(t *testing.T, kafka, pg string) *shop {
+func newShop(t *testing.T, kafka string, db *services.Database) *shop {
 	t.Helper()
-	s := &shop{t: t, rng: rand.New(rand.NewPCG(seed(t), 1)), name: services.Unique("pay"), store: filepath.Join(t.TempDir(), "store"), kafka: kafka, pg: pg, users: 200}
+	s := &shop{t: t, rng: rand.New(rand.NewPCG(seed(t), 1)), name: services.Unique("pay"), store: filepath.Join(t.TempDir(), "store"), kafka: kafka, db: db, users: 200}
 	var err error
 	if s.client, err = kgo.NewClient(kgo.SeedBrokers(kafka), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil))); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,9 @@ func newShop(t *testing.T, kafka, pg string) *shop {
 	for _, topic := range []string{"orders", "receipts", "accounts"} {
 		s.createTopic(topic)
 	}
-	if pg != "" {
+	pg := ""
+	if db != nil {
+		pg = db.URL("")
 		s.query(fmt.Sprintf(`create table %[1]s_audit (user_id text, id text, nth bigint, cents bigint);
 			create table %[1]s_copy (user_id text, id text, nth bigint, cents bigint);
 			create table %[1]s_accounts (user_id text primary key, orders bigint, cents bigint, last text);
@@ -121,15 +123,19 @@ func (s *shop) feed(n int) {
 	}
 }
 
+// storeOf is the folder of a job's store.
+func (s *shop) storeOf(job string) string {
+	if job != "pay" {
+		return s.store + "-" + job
+	}
+	return s.store
+}
+
 // run starts the job. What does not matter is drawn.
 func (s *shop) run(job string, args ...string) *process {
 	s.t.Helper()
-	store := s.store
-	if job != "pay" {
-		store += "-" + job
-	}
 	all := []string{
-		"run", "--json", "--store", store, "--listen", "", "--lease", "1s",
+		"run", "--json", "--store", s.storeOf(job), "--listen", "", "--lease", "1s",
 		"--epoch", (time.Duration(20+s.rng.IntN(100)) * time.Millisecond).String(),
 		"--shards", fmt.Sprint(1 + s.rng.IntN(3)),
 	}
@@ -139,11 +145,7 @@ func (s *shop) run(job string, args ...string) *process {
 // drain has a running job read all that there is, and stop.
 func (s *shop) drain(p *process, job string) {
 	s.t.Helper()
-	store := s.store
-	if job != "pay" {
-		store += "-" + job
-	}
-	stop := launch(s.t, s.env, job, "stop", "--drain", "--store", store)
+	stop := launch(s.t, s.env, job, "stop", "--drain", "--store", s.storeOf(job))
 	if code := stop.wait(s.t); code != 0 {
 		s.t.Fatalf("stop --drain: exit code %d\n%s", code, tail(stop.said()))
 	}
@@ -208,7 +210,7 @@ func (s *shop) read(name string) []*kgo.Record {
 // query asks the database, and returns the rows, their columns apart by "|".
 func (s *shop) query(sql string) []string {
 	s.t.Helper()
-	out, err := database(s.t).Run(s.t.Context(), "", sql)
+	out, err := s.db.Run(s.t.Context(), "", sql)
 	if err != nil {
 		s.t.Fatalf("%s: %v", sql, err)
 	}
@@ -228,7 +230,7 @@ func (s *shop) verify() *model {
 	m := modelOf(s.t, orders)
 	m.checkReceipts(s.t, s.read("receipts"))
 	m.checkAccounts(s.t, s.read("accounts"))
-	if s.pg != "" {
+	if s.db != nil {
 		s.verifyReceipts("audit", m)
 		want := map[string]string{}
 		for user, a := range m.accounts {

@@ -57,26 +57,46 @@ func keepReceipts(p *sluice.Setup[string, Receipt]) func(*sluice.Context[string,
 	}
 }
 
+// The sinks that PAY_SINKS chooses: all unless it says otherwise.
+const (
+	oneSink       = "one"      // the receipts' topic
+	databaseSinks = "database" // the tables
+)
+
 // job is the job of the name PAY_NAME, which begins the names of its topics and
-// tables. PAY_TIMEOUT is how long its transactions may take.
+// tables. PAY_TIMEOUT is how long its transactions may take, PAY_SINKS which sinks
+// it has. PAY_GROUP=none has it tell no group its offsets, PAY_DEAD=1 gives it the
+// topic NAME-dead for dead letters.
 func job() *sluice.Job {
 	name := os.Getenv("PAY_NAME")
 	var opts []kafka.SinkOption
 	if timeout, err := time.ParseDuration(os.Getenv("PAY_TIMEOUT")); err == nil {
 		opts = append(opts, kafka.TransactionTimeout(timeout))
 	}
+	var reading []kafka.SourceOption
+	if os.Getenv("PAY_GROUP") == "none" {
+		reading = append(reading, kafka.NoGroup())
+	}
 	job := sluice.NewJob(name)
-	users := job.From("orders", kafka.Topic(name+"-orders", codec.JSON[Order]())).KeyBy(UserOf)
+	if os.Getenv("PAY_DEAD") != "" {
+		job.DeadLetter("dead", kafka.Append(name+"-dead", codec.JSON[sluice.DeadLetter](), opts...))
+	}
+	users := job.From("orders", kafka.Topic(name+"-orders", codec.JSON[Order](), reading...)).KeyBy(UserOf)
 
+	sinks := os.Getenv("PAY_SINKS")
 	receipts := users.Process(keepReceipts)
-	receipts.To("receipts", kafka.Append(name+"-receipts", codec.JSON[Receipt](), opts...).
-		Key(func(r Receipt) []byte { return []byte(r.User) }))
-	if os.Getenv("PAY_SINKS") == "one" {
+	if sinks != databaseSinks {
+		receipts.To("receipts", kafka.Append(name+"-receipts", codec.JSON[Receipt](), opts...).
+			Key(func(r Receipt) []byte { return []byte(r.User) }))
+	}
+	if sinks == oneSink {
 		return job
 	}
 	accounts := users.FoldKeep(sluice.NewState[string, Account]("accounts"), (*Account).Take)
 	row := func(_ string, a Account) Account { return a }
-	accounts.To("accounts", kafka.Upsert(name+"-accounts", row, codec.String(), codec.JSON[Account](), opts...))
+	if sinks != databaseSinks {
+		accounts.To("accounts", kafka.Upsert(name+"-accounts", row, codec.String(), codec.JSON[Account](), opts...))
+	}
 	if os.Getenv("SLUICE_POSTGRES") != "" {
 		receipts.To("audit", postgres.Insert[Receipt](name+"_audit"))
 		accounts.To("table", postgres.Upsert(name+"_accounts", row, postgres.Key("user_id")))
