@@ -64,7 +64,7 @@ func TestNoSecrets(t *testing.T) {
 		encode(fmt.Appendf(nil, `{"sub":"alice","iat":%d,"exp":%d}`, time.Now().Unix(), time.Now().Add(time.Hour).Unix()))+".")
 
 	b := services.Kafka(t, services.KafkaOptions{Users: map[string]string{"alice": password}, Listeners: []services.Listener{{Name: "SASL", Protocol: services.SASLPlaintext}}})
-	s := newShop(t, b.Addr(), "")
+	s := newShop(t, b.Addr(), nil)
 	d := registrytest.Start(t)
 	pg := databaseOf(t, database)
 	withPassword := func(address, user, password string) string {
