@@ -19,6 +19,9 @@ type (
 	// InputError is what a run returns for either, with the job, and the epoch
 	// that was dropped.
 	InputError = runner.InputError
+	// UnavailableError says that no record is to blame: what is needed to read or
+	// to make rows is away or refuses, such as a cluster or a schema registry.
+	UnavailableError = runner.UnavailableError
 	// StateError says that an entry of a state can't be encoded or decoded, or
 	// its change passed on: State, Key and Cause.
 	StateError = engine.StateError

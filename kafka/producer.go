@@ -360,7 +360,13 @@ func (tx *transaction) tellGroup(ctx context.Context, g connector.GroupOffsets, 
 		}
 		for _, t := range resp.Topics {
 			for _, part := range t.Partitions {
-				if err := kerr.ErrorForCode(part.ErrorCode); err != nil {
+				err := kerr.ErrorForCode(part.ErrorCode)
+				switch {
+				case errors.Is(err, kerr.GroupAuthorizationFailed):
+					return &PermissionError{Resource: "group " + g.Group, Operation: "Read"}
+				case errors.Is(err, kerr.TopicAuthorizationFailed):
+					return &PermissionError{Resource: "topic " + t.Topic, Operation: "Read"}
+				case err != nil:
 					return fmt.Errorf("partition %s/%d: %w", t.Topic, part.Partition, err)
 				}
 			}

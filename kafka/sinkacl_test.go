@@ -65,7 +65,7 @@ func TestPermissions(t *testing.T) {
 			allow(kadm.NewACLs().TransactionalIDs(l.opening.TransactionPrefix+l.key.JobID+"/0.0/texts"), kadm.OpDescribe, kadm.OpWrite)
 		}},
 		{"the group", "group readers", func() { allow(kadm.NewACLs().Groups("readers"), kadm.OpRead) }},
-		{"the source's topic", "partition " + input + "/0", func() { allow(kadm.NewACLs().Topics(input), kadm.OpRead) }},
+		{"the source's topic", "topic " + input, func() { allow(kadm.NewACLs().Topics(input), kadm.OpRead) }},
 	} {
 		var err error
 		for range 200 { // what was allowed before takes a moment

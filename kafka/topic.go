@@ -56,7 +56,8 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string) (*topic
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		s.partitions = 0
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return nil, &PermissionError{Resource: "topic " + name, Operation: "Describe"}
+		// Sinks write to all topics that they ask for; Write implies Describe.
+		return nil, &PermissionError{Resource: "topic " + name, Operation: "Write"}
 	default:
 		return nil, fmt.Errorf("topic %s: %w", name, err)
 	}
@@ -94,6 +95,9 @@ func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name 
 		replication = -1
 	}
 	made, err := kadm.NewClient(client).CreateTopic(ctx, int32(t.partitions), replication, configs, name)
+	if isForbidden(err) {
+		err = &PermissionError{Resource: "topic " + name, Operation: "Create"}
+	}
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 		if made.ErrMessage != "" {
 			err = fmt.Errorf("%w (%s)", err, made.ErrMessage)
@@ -113,6 +117,12 @@ func createTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name 
 	}
 }
 
+// isForbidden tells whether brokers refuse what a client asks for about a topic.
+func isForbidden(err error) bool {
+	_, denied := errors.AsType[*kadm.AuthError](err)
+	return denied || errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
+}
+
 // topicConfigs are a topic's settings, those that it has from the cluster among
 // them; nil if they may not be read.
 func topicConfigs(ctx context.Context, client *kgo.Client, name string) (map[string]string, error) {
@@ -120,11 +130,7 @@ func topicConfigs(ctx context.Context, client *kgo.Client, name string) (map[str
 	if err == nil && len(found) == 1 {
 		err = found[0].Err
 	}
-	if errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed) {
-		return nil, nil
-	}
-	var denied *kadm.AuthError
-	if errors.As(err, &denied) {
+	if isForbidden(err) {
 		return nil, nil
 	}
 	if err != nil || len(found) != 1 {

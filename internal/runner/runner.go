@@ -169,6 +169,10 @@ func (r *runner) explain(err error) error {
 	head, _ := r.owner.Head()
 	at := epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch + 1}
 	switch {
+	case errors.As(err, &record) && errors.Is(err, connector.ErrUnavailable):
+		return &UnavailableError{At: at, Cause: record}
+	case errors.As(err, &source) && errors.Is(err, connector.ErrUnavailable):
+		return &UnavailableError{At: at, Cause: source}
 	case errors.As(err, &record):
 		return &InputError{At: at, Record: record}
 	case errors.As(err, &source):
@@ -180,8 +184,7 @@ func (r *runner) explain(err error) error {
 }
 
 // InputError says that what was read, or was to be, stopped the job: a record, or
-// a source as such. One of the two is nil. If it matches [connector.ErrUnavailable],
-// the record is not to blame.
+// a source as such. One of the two is nil.
 type InputError struct {
 	epoch.At
 	Record *engine.RecordError
@@ -190,9 +193,6 @@ type InputError struct {
 
 // Error implements error.
 func (e *InputError) Error() string {
-	if e.isBlameless() {
-		return fmt.Sprintf("%s: %v. Nothing of this epoch was kept, and no record became a dead letter: mend what is away or refuses, and run the job again.", e.At, e.Unwrap())
-	}
 	if e.Source != nil {
 		return fmt.Sprintf("%s: %v. Nothing of this epoch was kept; mend the source and run the job again.", e.At, e.Source)
 	}
@@ -207,16 +207,25 @@ func (e *InputError) Unwrap() error {
 	return e.Record
 }
 
-// ExitCode is the exit code of the command line: that of bad input, unless it is
-// none, so that another start can help.
-func (e *InputError) ExitCode() int {
-	if e.isBlameless() {
-		return 1
-	}
-	return 16
+// ExitCode is the exit code of the command line.
+func (e *InputError) ExitCode() int { return 16 }
+
+// UnavailableError says that what is needed to read, or to make rows, is away or
+// refuses: a cluster, a schema registry, a permission. No record is to blame, and
+// another start may help.
+type UnavailableError struct {
+	epoch.At
+	// Cause matches [connector.ErrUnavailable].
+	Cause error
 }
 
-func (e *InputError) isBlameless() bool { return errors.Is(e.Unwrap(), connector.ErrUnavailable) }
+// Error implements error.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("%s: %v. Nothing of this epoch was kept, and no record became a dead letter; mend what is away or refuses, and run the job again.", e.At, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Cause }
 
 // open takes the branch, once it is sure that this build can go on from its
 // head, and opens the sinks.

@@ -117,6 +117,7 @@ func examples() []example {
 		{err: &engine.PanicError{Value: "nil map", Stack: "goroutine 1\nmain.go"}, says: []string{"nil map"}, part: inputError},
 		{err: &runner.InputError{At: at(), Record: record}, begins: atText, says: []string{"source orders, partition a.jsonl, offset 59"}},
 		{err: &runner.InputError{At: at(), Source: source}, begins: atText, says: []string{"source orders, partition a.jsonl"}},
+		{err: &runner.UnavailableError{At: at(), Cause: source}, begins: atText, says: []string{"source orders, partition a.jsonl", "no record became a dead letter", "run the job again"}},
 		{err: &runner.RefusedError{At: at(), Reasons: []string{"spend.A: one", "spend.B: two"}}, begins: atText, says: []string{"spend.A: one; spend.B: two", "Nothing was changed"}},
 		{err: &runner.ConsentError{Job: "spend", Name: "shop", Drops: []string{"shops"}}, begins: "spend: ", says: []string{"--drop shop", "shops"}},
 		{err: &runner.ConsentError{Job: "spend", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop"}},
