@@ -62,7 +62,7 @@ type cutSink struct {
 }
 
 func newCutSink(t *testing.T) *cutSink {
-	addrs := []string{sinkBroker(t).Addr()}
+	addrs := []string{realKafka(t).Addr()}
 	s := &cutSink{t: t, knife: &cutproxy.Knife{}, addrs: addrs, topic: services.Unique("cuts"), group: services.Unique("group"), cuts: map[connector.Position]string{}}
 	proxy := cutproxy.Start(t, cutproxy.Options{Protocol: cutproxy.Kafka, Fate: s.knife.Fate})
 	makeTopic(t, addrs, s.topic, 1, nil)
@@ -311,7 +311,7 @@ func TestCutsOfAFirstDelivery(t *testing.T) {
 // every fourth of them without SLUICE_TORTURE=1.
 func TestCutsOfReading(t *testing.T) {
 	const records = 12
-	addrs := []string{sinkBroker(t).Addr()}
+	addrs := []string{realKafka(t).Addr()}
 	topic := services.Unique("reading")
 	makeTopic(t, addrs, topic, 2, nil)
 	w := plainClient(t, addrs, kgo.RecordPartitioner(kgo.ManualPartitioner()))

@@ -27,8 +27,11 @@ import (
 // patience bounds what tests wait for; nothing should take that long.
 const patience = 60 * time.Second
 
-// realKafka is the broker that the tests share.
-var realKafka = services.SharedKafka(services.KafkaOptions{})
+// realKafka is the broker that the tests share. It looks often for transactions that
+// have taken too long.
+var realKafka = services.SharedKafka(services.KafkaOptions{Properties: map[string]string{
+	"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+}})
 
 // noLeaks sees that everything ended that the test started.
 func noLeaks(t *testing.T) {

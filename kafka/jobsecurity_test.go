@@ -222,7 +222,7 @@ func TestJobsAreLetIn(t *testing.T) {
 
 // TestTwoClusters: a job reads from one, with TLS, and writes to another, without.
 func TestTwoClusters(t *testing.T) {
-	from, to := guarded(t), sinkBroker(t)
+	from, to := guarded(t), realKafka(t)
 	setVariables(t, "ARCHIVE_KAFKA", map[string]string{"": from.AddrOf("BOTH"), "_TLS": "true", "_CA": keep(t, from.Authority().PEM()),
 		"_SASL": "SCRAM-SHA-512", "_USER": "alice", "_PASSWORD": rightPassword})
 	setVariables(t, "SLUICE_KAFKA", map[string]string{"": to.Addr()})

@@ -17,7 +17,7 @@ import (
 // at the same time: one of them has the topic, also after all were started again.
 func TestNewJobsOfOneNameAtOnce(t *testing.T) {
 	const jobs, rounds = 3, 10
-	addrs := []string{sinkBroker(t).Addr()}
+	addrs := []string{realKafka(t).Addr()}
 	for round := range rounds {
 		topic, job := services.Unique("once"), services.Unique("job")
 		makeTopic(t, addrs, topic, 1, nil)

@@ -130,7 +130,7 @@ const (
 // BenchmarkMillionRows compares deliveries with what a plain producer takes for the
 // same records, in processor time of this process and by the clock.
 func BenchmarkMillionRows(b *testing.B) {
-	addr := sinkBroker(b).Addr()
+	addr := realKafka(b).Addr()
 	all := texts(benchRows)
 	measure := func(b *testing.B, once func()) {
 		once() // what is made at the first time, topics' files among it
@@ -164,7 +164,7 @@ func BenchmarkMillionRows(b *testing.B) {
 // BenchmarkSmallDelivery compares deliveries of ten rows with transactions of the
 // same records by hand.
 func BenchmarkSmallDelivery(b *testing.B) {
-	addr := sinkBroker(b).Addr()
+	addr := realKafka(b).Addr()
 	all := texts(10)
 	b.Run("delivered", func(b *testing.B) {
 		s := newSinkBench(b, addr)

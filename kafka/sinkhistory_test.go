@@ -149,7 +149,7 @@ func (l *life) sees(t testing.TB, expected ...string) {
 // everyBroker runs a test on brokers in this process and on a real one.
 func everyBroker(t *testing.T, test func(t *testing.T, addrs []string)) {
 	t.Run("fake", func(t *testing.T) { test(t, fakeBrokers(t).ListenAddrs()) })
-	t.Run("real", func(t *testing.T) { test(t, []string{sinkBroker(t).Addr()}) })
+	t.Run("real", func(t *testing.T) { test(t, []string{realKafka(t).Addr()}) })
 }
 
 // endTxn is the key of the requests that end transactions.
@@ -348,7 +348,7 @@ func TestPausedProcess(t *testing.T) {
 
 // TestTransactionTimedOut has brokers undo a transaction that takes too long.
 func TestTransactionTimedOut(t *testing.T) {
-	l := newLife(t, []string{sinkBroker(t).Addr()}, kafka.TransactionTimeout(time.Second))
+	l := newLife(t, []string{realKafka(t).Addr()}, kafka.TransactionTimeout(time.Second))
 	world := *l.opening.Env
 	world.Clock = patient{world.Clock}
 	l.opening.Env = &world
