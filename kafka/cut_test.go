@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/connector"
@@ -210,6 +211,9 @@ func (s *cutSink) cut(target connector.Target, at cutproxy.Place, fresh bool) (c
 	s.cuts[s.at] = fmt.Sprintf("%v, byte %d", m, at.After)
 	if err == nil && verdict != connector.Apply {
 		s.t.Fatalf("cut at %s: verdict %v", s.cuts[s.at], verdict)
+	}
+	if err != nil && (at.Key == kmsg.Fetch.Int16() || at.Key == kmsg.ListOffsets.Int16()) {
+		s.t.Fatalf("cut at %s: reading the record is not tried again: %v", s.cuts[s.at], err)
 	}
 	other := s.open()
 	defer other.Close()

@@ -104,7 +104,7 @@ func (p *progressTopic) read(ctx context.Context, within time.Duration) (found *
 			return found, nil
 		case context.Cause(ctx) == env.ErrTooLong:
 			return nil, fmt.Errorf("topic %s: the job's progress wasn't read within %v: %w", p.name, within, p.holder(context.WithoutCancel(ctx), held, err))
-		case ctx.Err() != nil || !kerr.IsRetriable(err) && !errors.Is(err, errProgressGone):
+		case ctx.Err() != nil || !passing(err) && !errors.Is(err, errProgressGone):
 			return nil, fmt.Errorf("topic %s: reading the job's progress: %w", p.name, err)
 		}
 		if try < readTries-1 && env.Pause(ctx, p.clock, readPause<<try) != nil {
@@ -116,6 +116,10 @@ func (p *progressTopic) read(ctx context.Context, within time.Duration) (found *
 	}
 	return nil, fmt.Errorf("topic %s: reading the job's progress: %w", p.name, err)
 }
+
+// passing tells whether trying again may help: a broker is about to have an answer,
+// or the connection was broken, as it is after a broker was away.
+func passing(err error) bool { return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) }
 
 // place is where the topic's partition is to be read.
 type progressPlace struct {

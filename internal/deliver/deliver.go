@@ -82,6 +82,8 @@ type Deliverer struct {
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
+	// Of failures that follow one another few are told, ever more rarely.
+	firstSilence, lastSilence = 10 * time.Second, 5 * time.Minute
 )
 
 // New returns a deliverer.
@@ -144,6 +146,7 @@ func (d *Deliverer) Wait(ctx context.Context, n int) error {
 // Run delivers until ctx ends. Its error is what a person must decide about.
 func (d *Deliverer) Run(ctx context.Context) error {
 	pause := firstPause
+	var told complaint
 	for {
 		next, ok := d.next(ctx)
 		if !ok {
@@ -154,7 +157,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			pause = firstPause
+			pause, told = firstPause, complaint{}
 			d.done(next)
 		case stops(err):
 			return err
@@ -164,13 +167,31 @@ func (d *Deliverer) Run(ctx context.Context) error {
 			if newer := d.o.Newer(ctx); newer != nil && stops(newer) {
 				return newer
 			}
-			d.o.Log.Warn("delivery failed, trying again", "sink", d.o.Name, "position", next.To, "pause", pause, "error", err)
+			if told.due(d.o.Env.Clock.Now()) {
+				d.o.Log.Warn("delivery failed, trying again", "sink", d.o.Name, "position", next.To, "pause", pause, "error", err)
+			}
 			if env.Pause(ctx, d.o.Env.Clock, pause) != nil {
 				return nil
 			}
 			pause = min(2*pause, lastPause)
 		}
 	}
+}
+
+// complaint is about a delivery that fails again and again.
+type complaint struct {
+	next    time.Time
+	silence time.Duration
+}
+
+// due tells whether a failure is to be told.
+func (c *complaint) due(now time.Time) bool {
+	if now.Before(c.next) {
+		return false
+	}
+	c.silence = min(max(firstSilence, 2*c.silence), lastSilence)
+	c.next = now.Add(c.silence)
+	return true
 }
 
 // next waits for something that is owed.

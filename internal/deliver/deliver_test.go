@@ -165,6 +165,25 @@ func TestAnotherHistoryThatIsLongerStops(t *testing.T) {
 	}
 }
 
+// A sink that is away for an hour is told of at once, and then ever more rarely.
+func TestFailuresAreToldRarely(t *testing.T) {
+	var c complaint
+	var told []time.Duration
+	start := time.Unix(1_000, 0)
+	for after := time.Duration(0); after <= time.Hour; after += lastPause {
+		if c.due(start.Add(after)) {
+			told = append(told, after)
+		}
+	}
+	want := []time.Duration{0, 10 * time.Second, 30 * time.Second, 70 * time.Second, 150 * time.Second, 310 * time.Second}
+	for at := 610 * time.Second; at <= time.Hour; at += 5 * time.Minute {
+		want = append(want, at)
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told after %v, want %v", told, want)
+	}
+}
+
 // What a newer owner explains is no disagreement: this process is the zombie.
 func TestANewerOwnerExplainsADisagreement(t *testing.T) {
 	fenced := &epoch.FencedError{At: epoch.At{Job: "job", Branch: "main", Task: "0.0", Epoch: 9}, Owner: "other"}

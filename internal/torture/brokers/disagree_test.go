@@ -408,6 +408,7 @@ func TestPartitionAdded(t *testing.T) {
 	answers, err := s.admin.UpdatePartitions(t.Context(), partitions+1, s.topic("orders"))
 	must(t, err)
 	must(t, answers.Error())
+	s.eventually("the partition is there", func() bool { return s.known("orders") == partitions+1 })
 	// Users of its own, so that each user's orders keep their order.
 	var records []*kgo.Record
 	for i := range 100 {

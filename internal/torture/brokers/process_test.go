@@ -3,6 +3,7 @@ package brokers
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +30,15 @@ var binaries struct {
 	once   sync.Once
 }
 
+// atOnce is how many tests run side by side: they wait for others' processes most
+// of the time.
+const atOnce = "4"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
 	folder, err := os.MkdirTemp("", "brokers-")
 	if err != nil {
 		panic(err)

@@ -91,6 +91,16 @@ func (s *shop) createTopic(name string) {
 		_, err := s.admin.CreateTopic(s.t.Context(), partitions, 1, nil, s.topic(name))
 		return err == nil || strings.Contains(err.Error(), "TOPIC_ALREADY_EXISTS")
 	})
+	s.eventually("topic "+name+" is known", func() bool { return s.known(name) == partitions })
+}
+
+// known is the number of partitions that the broker knows a topic to have.
+func (s *shop) known(name string) int {
+	found, err := s.admin.ListTopics(s.t.Context(), s.topic(name))
+	if err != nil || found.Error() != nil {
+		return 0
+	}
+	return len(found[s.topic(name)].Partitions)
 }
 
 // eventually waits until something holds.
