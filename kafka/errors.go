@@ -96,7 +96,7 @@ func (e *GroupInUseError) Error() string {
 	const out = "give the job's group another name with kafka.Group, or use kafka.NoGroup"
 	switch {
 	case e.Found != "":
-		return fmt.Sprintf("group %s is another job's: expected offsets of the job with the id %s, found those of %s; two jobs of one name are in one cluster; %s", e.Group, e.Job, e.Found, out)
+		return fmt.Sprintf("group %s is another job's: expected offsets of the job with the id %s, found those of %s; two jobs of one name are in one cluster, or the store of one was lost; %s", e.Group, e.Job, e.Found, out)
 	case len(e.Members) > 0:
 		return fmt.Sprintf("group %s is in use: expected no members, found %s, which must stop first; %s", e.Group, shorten(e.Members), out)
 	}

@@ -132,8 +132,14 @@ func (e *progressEntry) damaged(topic, what string, err error) error {
 }
 
 // refuseStrangers makes sure that no other job writes, or has written, to what a
-// sink is about to write to.
+// sink is about to write to. If the sink has its record already, and has delivered
+// nothing, a stranger that has not either and whose record is later gives way.
 func (p *progress) refuseStrangers(topic string, k connector.RecordKey, first connector.SinkRecord, own string) error {
+	key, err := encodeProgressKey(k)
+	if err != nil {
+		return err
+	}
+	mine, made := p.newest[string(key)]
 	for text, e := range p.newest {
 		other, err := decodeProgressKey([]byte(text))
 		if err != nil {
@@ -145,6 +151,9 @@ func (p *progress) refuseStrangers(topic string, k connector.RecordKey, first co
 		r, theirs, err := decodeProgress(e.value)
 		if err != nil {
 			return e.damaged(topic, fmt.Sprintf("the record of sink %s of job id %s", other.Sink, other.JobID), err)
+		}
+		if made && r.Manifest == "" && e.offset > mine.offset {
+			continue
 		}
 		if theirs == own || r.Job == first.Job && other.Sink == k.Sink {
 			return fmt.Errorf("%w: sink %s of job %s (id %s) has written to topic %s up to position %d, and sink %s of job %s (id %s) is to write to topic %s for the first time: two jobs of one name, or one whose store was lost. Choose another topic and another name of the sink, or another name of the job; topic %s holds both records",

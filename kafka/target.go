@@ -123,16 +123,47 @@ func fenced(err error) bool {
 }
 
 // makeOnce makes the record if there is none; what stands there is known then.
+// Other jobs have other transactional ids, so that one that is new as well may
+// make its record at the same time: once both stand there, the later one gives way.
 func (t *target) makeOnce(ctx context.Context, first connector.SinkRecord) error {
 	t.drop()
 	all, err := t.start(ctx)
-	if err != nil || t.known != nil {
+	if err != nil {
 		return err
 	}
-	if err := all.refuseStrangers(t.progress.name, t.key, first, t.sink.topic); err != nil {
+	made := t.known == nil
+	if made {
+		if err := all.refuseStrangers(t.progress.name, t.key, first, t.sink.topic); err != nil {
+			return err
+		}
+		if err := t.apply(ctx, &connector.Delivery{Record: first}); err != nil {
+			return err
+		}
+		if all, err = t.progress.read(ctx, t.readWithin()); err != nil {
+			return err
+		}
+	}
+	err = all.refuseStrangers(t.progress.name, t.key, first, t.sink.topic)
+	if err != nil && made {
+		if left := t.withdraw(ctx); left != nil {
+			t.log.Warn("the record of a sink that gives way to another job's stays; the next start gives way as well", "topic", t.progress.name, "sink", t.key.Sink, "error", left)
+		}
+	}
+	return err
+}
+
+// withdraw takes back the record that this producer has made.
+func (t *target) withdraw(ctx context.Context) error {
+	key, err := encodeProgressKey(t.key)
+	if err != nil {
 		return err
 	}
-	return t.apply(ctx, &connector.Delivery{Record: first})
+	within, cancel := env.Within(ctx, t.env.Clock, t.sink.settings.transaction)
+	defer cancel()
+	return t.producer.transact(within, func(tx *transaction) error {
+		tx.produce(within, &kgo.Record{Topic: t.progress.name, Partition: 0, Key: key, Timestamp: tx.now})
+		return nil
+	}, func(*transaction) error { return nil })
 }
 
 // madeByOther waits for a while until another has made the record.

@@ -265,6 +265,9 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 		Record: d.record(p), Key: box.Key, Schema: box.Row, Rows: box.Rows(ctx), Offsets: d.groupOffsets(p),
 		Decide: func(found *connector.SinkRecord) connector.Verdict {
 			step, why := epoch.DecideDelivery(d.view(p, found))
+			if step == epoch.Skip && otherManifest(p, found) {
+				step, why = epoch.Disagree, fmt.Sprintf("the sink has position %d of manifest %.12s, in the log it is manifest %.12s", found.Position, found.Manifest, p.Manifest)
+			}
 			if step == epoch.Disagree {
 				reason = why
 			}
@@ -285,6 +288,14 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 		Sink:   d.o.Name,
 		Record: found, Position: p.To, Reason: reason,
 	}
+}
+
+// otherManifest tells whether a sink that stands where a delivery ends was brought
+// there by another one: by the epochs of a log that has gone back since, whose
+// other end is longer by now than what the sink has.
+func otherManifest(p part, found *connector.SinkRecord) bool {
+	at := epoch.Place{Position: epoch.Position(found.Position), Part: found.Part}
+	return at == p.to && found.Manifest != "" && p.Manifest != "" && found.Manifest != p.Manifest
 }
 
 // groupOffsets are told with the last part: only then has the sink all that comes

@@ -146,6 +146,25 @@ func TestDisagreementStops(t *testing.T) {
 	}
 }
 
+// A log that went back to an older copy, and has grown beyond what the sink has
+// since: the positions fit, and the manifests don't. Nothing is delivered behind
+// what another history has left there.
+func TestAnotherHistoryThatIsLongerStops(t *testing.T) {
+	f := &fakeSink{record: &connector.SinkRecord{Position: 3, ID: "made", Manifest: "another"}}
+	d := newDeliverer(t, f, noneNewer)
+	d.o.Confirmed, d.confirmed = 1, 1
+	for p := range epoch.Position(4) {
+		d.Add(owed(p + 2))
+	}
+	err := d.Run(t.Context())
+	if disagrees, ok := errors.AsType[*DisagreeError](err); !ok || disagrees.Position != 3 {
+		t.Fatalf("the error is %v, want a DisagreeError at position 3", err)
+	}
+	if len(f.applied) > 0 {
+		t.Errorf("applied %v", f.applied)
+	}
+}
+
 // What a newer owner explains is no disagreement: this process is the zombie.
 func TestANewerOwnerExplainsADisagreement(t *testing.T) {
 	fenced := &epoch.FencedError{At: epoch.At{Job: "job", Branch: "main", Task: "0.0", Epoch: 9}, Owner: "other"}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,13 +68,19 @@ func newShop(t *testing.T, kafka string, db *services.Database) *shop {
 	pg := ""
 	if db != nil {
 		pg = db.URL("")
-		s.query(fmt.Sprintf(`create table %[1]s_audit (user_id text, id text, nth bigint, cents bigint);
-			create table %[1]s_copy (user_id text, id text, nth bigint, cents bigint);
-			create table %[1]s_accounts (user_id text primary key, orders bigint, cents bigint, last text);
-			create table %[1]s_bills (user_id text primary key, receipts bigint, cents bigint, gaps bigint)`, s.name))
+		s.createTables()
 	}
 	s.env = []string{"PAY_NAME=" + s.name, "PAY_TIMEOUT=3s", "SLUICE_KAFKA=" + kafka, "SLUICE_POSTGRES=" + pg}
 	return s
+}
+
+// createTables makes the tables of the shop's name.
+func (s *shop) createTables() {
+	s.t.Helper()
+	s.query(fmt.Sprintf(`create table %[1]s_audit (user_id text, id text, nth bigint, cents bigint);
+		create table %[1]s_copy (user_id text, id text, nth bigint, cents bigint);
+		create table %[1]s_accounts (user_id text primary key, orders bigint, cents bigint, last text);
+		create table %[1]s_bills (user_id text primary key, receipts bigint, cents bigint, gaps bigint)`, s.name))
 }
 
 func (s *shop) topic(name string) string { return s.name + "-" + name }
@@ -155,9 +163,11 @@ func (s *shop) drain(p *process, job string) {
 }
 
 // read reads all that a topic holds for a consumer that reads committed.
-func (s *shop) read(name string) []*kgo.Record {
+func (s *shop) read(name string) []*kgo.Record { return s.readAll(s.topic(name)) }
+
+// readAll is read for a topic by its whole name.
+func (s *shop) readAll(topic string) []*kgo.Record {
 	s.t.Helper()
-	topic := s.topic(name)
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
@@ -201,7 +211,7 @@ func (s *shop) read(name string) []*kgo.Record {
 		})
 	}
 	var all []*kgo.Record
-	for p := range int32(partitions) {
+	for _, p := range slices.Sorted(maps.Keys(parts)) {
 		all = append(all, parts[p]...)
 	}
 	return all
