@@ -170,7 +170,8 @@ type Header struct {
 // ErrUnavailable says that a record couldn't be decoded, or a row not be made,
 // for a reason outside of it, such as a schema registry that does not answer: the
 // job stops, and the record is never a dead letter. What a decoder or an
-// encoder returns wraps it.
+// encoder returns wraps it; so does what a source returns whose system is away or
+// refuses, so that another start may help.
 var ErrUnavailable = errors.New("not the record's fault")
 
 // DecodeError says which field of a record could not be decoded, and why.

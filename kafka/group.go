@@ -168,6 +168,9 @@ func (r *reader) committed(ctx context.Context, group string) (out map[place]kad
 		}
 		return nil
 	})
+	if _, denied := errors.AsType[*PermissionError](err); denied {
+		return nil, &PermissionError{Resource: "group " + group, Operation: "Describe"} // nothing is told to it
+	}
 	return out, err
 }
 

@@ -132,7 +132,7 @@ func (g *guard) acl(a allowance) *kadm.ACLBuilder {
 	case "transactional id":
 		b = b.TransactionalIDs(name)
 	}
-	operation, ok := map[string]kadm.ACLOperation{"Read": kadm.OpRead, "Write": kadm.OpWrite, "Create": kadm.OpCreate, "DescribeConfigs": kadm.OpDescribeConfigs}[a.operation]
+	operation, ok := map[string]kadm.ACLOperation{"Read": kadm.OpRead, "Write": kadm.OpWrite, "Create": kadm.OpCreate, "Describe": kadm.OpDescribe, "DescribeConfigs": kadm.OpDescribeConfigs}[a.operation]
 	if !ok {
 		g.t.Fatalf("no operation %s", a.operation)
 	}
@@ -163,6 +163,7 @@ func (g *guard) forbid(a allowance) {
 // TestExactACLs grants what the docs say, and a job runs; takes one away at a
 // time, and the start says which is missing.
 func TestExactACLs(t *testing.T) {
+	const fromGroup = "kafka.FromGroup at its first start"
 	broker := services.Kafka(t, services.KafkaOptions{
 		Users: map[string]string{"alice": rightPassword}, ACLs: true,
 		Listeners: []services.Listener{{Name: "SASL", Protocol: services.SASLPlaintext}},
@@ -183,6 +184,7 @@ func TestExactACLs(t *testing.T) {
 	}{
 		{name: "source", source: true, needs: []string{"each source", "each source without kafka.NoGroup"}},
 		{name: "source without group", source: true, needs: []string{"each source"}, opts: []kafka.SourceOption{kafka.NoGroup()}},
+		{name: "source from a group", source: true, needs: []string{"each source", "each source without kafka.NoGroup"}, onOnce: []string{fromGroup}},
 		{name: "sink", sink: true, needs: []string{"each sink"}, onOnce: []string{"a sink at its first start"}},
 		{name: "sink that creates", sink: true, needs: []string{"each sink"}, onOnce: []string{"a sink at its first start", "kafka.CreateTopic at its first start"},
 			sinkOpts: []kafka.SinkOption{kafka.CreateTopic(1, 1, nil)}},
@@ -193,12 +195,20 @@ func TestExactACLs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			name, folder := services.Unique("spend"), t.TempDir()
 			in, out := name+"-orders", name+"-totals"
-			g := &guard{t: t, admin: kadm.NewClient(plainClient(t, super)), names: strings.NewReplacer("spend", name, "orders", in, "totals", out)}
+			g := &guard{t: t, admin: kadm.NewClient(plainClient(t, super)), names: strings.NewReplacer("spend", name, "orders", in, "totals", out, "old", name+"_old")}
 			if c.source {
 				makeTopic(t, super, in, 1, nil)
 			}
 			if c.sink && c.sinkOpts == nil {
 				makeTopic(t, super, out, 1, nil)
+			}
+			if slices.Contains(c.onOnce, fromGroup) {
+				c.opts = []kafka.SourceOption{kafka.Begin(kafka.FromGroup(name + "_old"))}
+				read := kadm.Offsets{}
+				read.AddOffset(in, 0, 0, -1)
+				if r, err := g.admin.CommitOffsets(t.Context(), name+"_old", read); err != nil || r.Error() != nil {
+					t.Fatal(err, r.Error())
+				}
 			}
 			st, fed := store.NewMemory(), int64(0)
 			// try runs the job with one more order, and returns how it ended: nil once
