@@ -4,7 +4,8 @@
 //	go run ./bench [-only name,…] [-quick] [-dir DIR] [-keep] [-profile DIR]
 //
 // A figure is measured in processes of its own, which this program starts one
-// at a time, a floor's and Sluice's by turns. The results go to standard output,
+// at a time, a floor's and Sluice's by turns. What is measured with Kafka and
+// PostgreSQL is measured on real servers of the run's own. The results go to standard output,
 // to bench/results.json and, if all figures were measured with all of the data,
 // to docs/measured.md.
 package main
