@@ -182,7 +182,28 @@ func (o *output) check(s sample, decode func(value []byte, row *spend) error, or
 	return nil
 }
 
-func measureKafkaJSON(b *bench) ([]Result, error) { return b.measureCount("json") }
+func measureKafkaJSON(b *bench) ([]Result, error) {
+	results, err := b.measureCount("json")
+	if err != nil {
+		return nil, err
+	}
+	inside, err := b.onEmbedded()
+	if err != nil {
+		return nil, err
+	}
+	inside.setting.Quick = true // the broker is not what is measured
+	n := inside.setting.scale(allKafkaOrders)
+	if err := inside.fillOrders("json", n); err != nil {
+		return nil, err
+	}
+	s, floor, err := inside.compare("kafka.count", "kafka.count.floor", "json", cpuSeconds, 2)
+	if err != nil {
+		return nil, err
+	}
+	results[0].note("with the embedded broker, %.1fM records: %.0f ns, floor %.0f ns, ratio %.2f", float64(n)/1e6, s[cpuSeconds]/float64(n)*1e9, floor[cpuSeconds]/float64(n)*1e9, s[cpuSeconds]/floor[cpuSeconds])
+	return results, nil
+}
+
 func measureKafkaAvro(b *bench) ([]Result, error) { return b.measureCount("avro") }
 
 func (b *bench) measureCount(format string) ([]Result, error) {

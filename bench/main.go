@@ -4,7 +4,8 @@
 //	go run ./bench [-only name,…] [-quick] [-dir DIR] [-keep] [-profile DIR]
 //
 // A figure is measured in processes of its own, which this program starts one
-// at a time, a floor's and Sluice's by turns. The results go to standard output,
+// at a time, a floor's and Sluice's by turns. What is measured with Kafka and
+// PostgreSQL is measured on real servers of the run's own. The results go to standard output,
 // to bench/results.json and, if all figures were measured with all of the data,
 // to docs/measured.md.
 package main
@@ -48,28 +49,30 @@ type bench struct {
 type figure struct {
 	name    string
 	measure func(*bench) ([]Result, error)
+	// on is the server that it needs, nil for none.
+	on func(*bench) (*bench, error)
 }
 
 func figures() []figure {
 	return []figure{
-		{"engine.fold", measureFold},
-		{"job.file.zipf", measureZipf},
-		{"job.file.uniform", measureUniform},
-		{"barrier.encode", measureEncode},
-		{"barrier.stall", measureStall},
-		{"restore", measureRestore},
-		{"write.amplification", measureAmplification},
-		{"start.empty", measureStart},
-		{"start.million", measureMillion},
-		{"stalled.memory", measureStalled},
-		{"takeover", measureTakeover},
-		{"gc", measureClean},
-		{"kafka.count.json", measureKafkaJSON},
-		{"kafka.count.avro", measureKafkaAvro},
-		{"kafka.exactly-once", measureExactlyOnce},
-		{"kafka.latency", measureLatency},
-		{"kafka.restart", measureKafkaRestart},
-		{"postgres.upsert", measureUpsert},
+		{"engine.fold", measureFold, nil},
+		{"job.file.zipf", measureZipf, nil},
+		{"job.file.uniform", measureUniform, nil},
+		{"barrier.encode", measureEncode, nil},
+		{"barrier.stall", measureStall, nil},
+		{"restore", measureRestore, nil},
+		{"write.amplification", measureAmplification, nil},
+		{"start.empty", measureStart, nil},
+		{"start.million", measureMillion, nil},
+		{"stalled.memory", measureStalled, nil},
+		{"takeover", measureTakeover, nil},
+		{"gc", measureClean, nil},
+		{"kafka.count.json", measureKafkaJSON, (*bench).onKafka},
+		{"kafka.count.avro", measureKafkaAvro, (*bench).onKafka},
+		{"kafka.exactly-once", measureExactlyOnce, (*bench).onKafka},
+		{"kafka.latency", measureLatency, (*bench).onKafka},
+		{"kafka.restart", measureKafkaRestart, (*bench).onKafka},
+		{"postgres.upsert", measureUpsert, (*bench).onPostgres},
 	}
 }
 
@@ -96,6 +99,9 @@ func run() (err error) {
 		defer os.RemoveAll(*dir)
 	}
 	defer func() { err = errors.Join(err, b.servers.close()) }()
+	if err := b.tryServers(chosen); err != nil {
+		return err
+	}
 	results, err := b.measure(chosen)
 	if err != nil {
 		return err
@@ -160,6 +166,23 @@ func lock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("another run uses %s (%w); wait for it, or name another folder with -dir", dir, err)
 	}
 	return f, nil
+}
+
+// tryServers starts the servers that figures need: a run that lacks one ends before
+// it has measured anything. They rest while figures that need none are measured.
+func (b *bench) tryServers(chosen []figure) error {
+	for _, f := range chosen {
+		if f.on == nil {
+			continue
+		}
+		if _, err := f.on(b); err != nil {
+			return fmt.Errorf("%s: %w; -only leaves it out", f.name, err)
+		}
+	}
+	if slices.ContainsFunc(chosen, func(f figure) bool { return f.on == nil }) {
+		return b.servers.rest()
+	}
+	return nil
 }
 
 func (b *bench) measure(chosen []figure) ([]Result, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicestream/sluice/kafka/embedded"
 )
 
-// servers are what a run has started. Each is started when a figure first needs it,
-// and ends with the run; its data lie in the run's folder.
+// servers are what a run has started. They end with it; their data lie in the run's
+// folder.
 type servers struct {
 	kafka    *services.Broker
 	embedded *embedded.Broker
@@ -24,6 +24,9 @@ func (b *bench) onKafka() (*bench, error) {
 			return nil, err
 		}
 		b.servers.kafka = broker
+	}
+	if err := b.servers.kafka.Start(); err != nil {
+		return nil, err
 	}
 	return b.at(b.servers.kafka.Addr()), nil
 }
@@ -55,21 +58,36 @@ func (b *bench) onPostgres() (*bench, error) {
 		}
 		b.servers.postgres = database
 	}
+	if err := b.servers.postgres.Start(); err != nil {
+		return nil, err
+	}
 	other := *b
 	other.setting.Postgres = b.servers.postgres.URL("")
 	return &other, nil
 }
 
-// close ends them all.
-func (s *servers) close() (err error) {
+// rest stops the servers until they are needed.
+func (s *servers) rest() (err error) {
 	if s.kafka != nil {
-		err = errors.Join(err, s.kafka.Stop(), s.kafka.Close())
+		err = errors.Join(err, s.kafka.Stop())
+	}
+	if s.postgres != nil {
+		err = errors.Join(err, s.postgres.Stop())
+	}
+	return err
+}
+
+// close ends them all.
+func (s *servers) close() error {
+	err := s.rest()
+	if s.kafka != nil {
+		err = errors.Join(err, s.kafka.Close())
 	}
 	if s.embedded != nil {
 		err = errors.Join(err, s.embedded.Close())
 	}
 	if s.postgres != nil {
-		err = errors.Join(err, s.postgres.Stop(), s.postgres.Close())
+		err = errors.Join(err, s.postgres.Close())
 	}
 	return err
 }
