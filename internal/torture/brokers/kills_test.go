@@ -86,9 +86,6 @@ func survive(t *testing.T, addr string, own server, kills int) {
 	s.feed(piece)
 	s.drain(p, "pay")
 	s.verify()
-	if !s.settled() {
-		t.Error("a transaction is open although the job has stopped")
-	}
 	t.Logf("%d kills, %d records, %v", kills, s.fed, time.Since(began).Round(time.Second))
 }
 
