@@ -54,6 +54,7 @@ func (p *process) last() (e event) {
 // same each time.
 func (s *shop) contents() string {
 	s.t.Helper()
+	s.decided()
 	var text strings.Builder
 	for _, topic := range []string{"receipts", "accounts"} {
 		for _, r := range s.read(topic) {
@@ -204,6 +205,25 @@ func TestOlderStore(t *testing.T) {
 			})
 		}, env...)
 	}
+	disagreement(t, "an older store that has grown beyond its sinks", func(t *testing.T, s *shop) {
+		copied := filepath.Join(t.TempDir(), "copy")
+		must(t, os.CopyFS(copied, os.DirFS(s.store)))
+		for range 3 {
+			s.feed(100)
+			s.settle()
+		}
+		s.store = copied
+		s.keeps(func() {
+			release := s.hold(fmt.Sprintf("select 1 from sluice_delivery where job = '%s' for update", s.name))
+			p := s.run("pay")
+			for range 6 { // the positions that the sinks have are this log's as well by now
+				s.advance(p, 50)
+			}
+			release()
+			s.refuses(p, sinkDisagrees, "in the log it is manifest")
+			s.refuses(s.run("pay"), sinkDisagrees, "in the log it is manifest")
+		})
+	}, only["tables"]...)
 	disagreement(t, "an older database", func(t *testing.T, s *shop) {
 		where := fmt.Sprintf(" where job = '%s'", s.name)
 		s.query(fmt.Sprintf(`create table %[1]s_old_audit as select * from %[1]s_audit;
@@ -289,8 +309,10 @@ func TestRecordsByHand(t *testing.T) {
 // topicsKeep sees that what a topic's sink refuses changes nothing there.
 func (s *shop) topicsKeep(what func()) {
 	s.t.Helper()
+	s.decided()
 	before := len(s.read("receipts"))
 	what()
+	s.decided()
 	if after := len(s.read("receipts")); after != before {
 		s.t.Errorf("%d receipts stand there, %d did before", after, before)
 	}

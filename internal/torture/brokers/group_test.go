@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/sluicestream/sluice/internal/services"
 )
 
 // joins has a consumer join the job's group, and returns what makes it leave.
@@ -120,6 +124,7 @@ func TestOffsetsNeverRunAhead(t *testing.T) {
 			p.must(t, "opened", 1)
 			s.eventually("the group has no lag", func() bool { s.notAhead(sinks); return p.over() || s.lag() == 0 })
 			s.drain(p, "pay")
+			s.decided()
 			m := modelOf(t, s.read("orders"))
 			m.checkReceipts(t, s.read("receipts"))
 			if sinks == "all" {
@@ -130,42 +135,55 @@ func TestOffsetsNeverRunAhead(t *testing.T) {
 	}
 }
 
-// holdTable locks the table audit for a while, so that its sink lags behind.
+// holdTable locks the table audit, so that its sink lags behind.
 func (s *shop) holdTable() (release func()) {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(s.t.Context())
-	lock := s.db.ClientCommand(ctx, "-X", "-q", "-c", fmt.Sprintf("begin; lock table %s_audit in exclusive mode; select pg_sleep(60)", s.name))
-	must(s.t, lock.Start())
-	held := fmt.Sprintf("select count(*) from pg_locks where relation = '%s_audit'::regclass and mode = 'ExclusiveLock' and granted", s.name)
-	s.eventually("the table is locked", func() bool { return s.query(held)[0] == "1" })
-	released := false
-	release = func() {
-		if released {
-			return
-		}
-		released = true
+	return s.hold(fmt.Sprintf("lock table %s_audit in exclusive mode", s.name))
+}
+
+// hold keeps a transaction open that has done something, until it is released.
+func (s *shop) hold(statement string) (release func()) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	mark := services.Unique("hold")
+	held := s.db.ClientCommand(ctx, "-X", "-q", "-c", fmt.Sprintf("begin; %s; set application_name = '%s'; select pg_sleep(60)", statement, mark))
+	must(s.t, held.Start())
+	end := sync.OnceFunc(func() {
 		cancel()
-		_ = lock.Wait()
-		s.query(fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_activity where query like '%%lock table %s_audit%%' and pid <> pg_backend_pid()", s.name))
-	}
-	s.t.Cleanup(func() { // the test's own context has ended by then
-		if !released {
-			cancel()
-			_ = lock.Wait()
-		}
+		_ = held.Wait()
 	})
-	return release
+	s.t.Cleanup(end)
+	s.eventually("it is held", func() bool {
+		return s.query(fmt.Sprintf("select count(*) from pg_stat_activity where application_name = '%s'", mark))[0] == "1"
+	})
+	return func() {
+		end()
+		s.query(fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_activity where application_name = '%s'", mark))
+	}
 }
 
 // notAhead compares the group's offsets with what the sinks hold. The offsets are
-// asked for first, so that a sink can only hold more.
+// asked for first, so that a sink can only hold more. What it doesn't show yet may
+// be confirmed all the same: then it does once no transaction is open.
 func (s *shop) notAhead(sinks string) {
 	s.t.Helper()
 	told, err := s.admin.FetchOffsets(s.t.Context(), s.name)
 	if err != nil {
 		return // a broker that has just no answer tells nothing
 	}
-	// What the receipts' sinks hold: an order's id is its receipt's.
+	if len(s.ahead(told, sinks)) == 0 {
+		return
+	}
+	s.decided()
+	for _, fault := range s.ahead(told, sinks) {
+		s.t.Error(fault)
+	}
+}
+
+// ahead are the first few orders that a group was told of and a sink lacks.
+func (s *shop) ahead(told kadm.OffsetResponses, sinks string) (faults []string) {
+	s.t.Helper()
+	// An order's id is its receipt's.
 	held := []map[string]bool{{}}
 	for _, r := range s.read("receipts") {
 		held[0][decode[receipt](s.t, r.Value).ID] = true
@@ -177,7 +195,7 @@ func (s *shop) notAhead(sinks string) {
 		}
 		held = append(held, audit)
 	}
-	ahead := 0
+	const most = 5
 	for _, r := range s.read("orders") {
 		at, ok := told.Lookup(r.Topic, r.Partition)
 		if !ok || r.Offset >= at.At {
@@ -185,11 +203,10 @@ func (s *shop) notAhead(sinks string) {
 		}
 		id := decode[order](s.t, r.Value).ID
 		for i, has := range held {
-			if !has[id] {
-				if ahead++; ahead < 5 {
-					s.t.Errorf("the group was told offset %d of partition %d, and sink %d doesn't have %s of offset %d", at.At, r.Partition, i, id, r.Offset)
-				}
+			if !has[id] && len(faults) < most {
+				faults = append(faults, fmt.Sprintf("the group was told offset %d of partition %d, and sink %d doesn't have %s of offset %d", at.At, r.Partition, i, id, r.Offset))
 			}
 		}
 	}
+	return faults
 }

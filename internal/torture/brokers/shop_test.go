@@ -23,6 +23,9 @@ import (
 // partitions of each topic.
 const partitions = 4
 
+// timeout is how long the jobs' transactions may take.
+const timeout = 3 * time.Second
+
 // shop is a job with what it reads and writes.
 type shop struct {
 	t      *testing.T
@@ -70,7 +73,7 @@ func newShop(t *testing.T, kafka string, db *services.Database) *shop {
 		pg = db.URL("")
 		s.createTables()
 	}
-	s.env = []string{"PAY_NAME=" + s.name, "PAY_TIMEOUT=3s", "SLUICE_KAFKA=" + kafka, "SLUICE_POSTGRES=" + pg}
+	s.env = []string{"PAY_NAME=" + s.name, "PAY_TIMEOUT=" + timeout.String(), "SLUICE_KAFKA=" + kafka, "SLUICE_POSTGRES=" + pg}
 	return s
 }
 
@@ -160,7 +163,8 @@ func (s *shop) run(job string, args ...string) *process {
 	return launch(s.t, s.env, job, append(all, args...)...)
 }
 
-// drain has a running job read all that there is, and stop.
+// drain has a running job read all that there is, and stop. It leaves no transaction
+// to time out.
 func (s *shop) drain(p *process, job string) {
 	s.t.Helper()
 	stop := launch(s.t, s.env, job, "stop", "--drain", "--store", s.storeOf(job))
@@ -169,6 +173,11 @@ func (s *shop) drain(p *process, job string) {
 	}
 	if code := p.wait(s.t); code != 0 {
 		s.t.Fatalf("the drained job: exit code %d\n%s", code, tail(p.said()))
+	}
+	stopped := time.Now()
+	s.decided()
+	if took := time.Since(stopped); took > timeout {
+		s.t.Errorf("a transaction was open for %v although the job had stopped", took)
 	}
 }
 
@@ -243,6 +252,7 @@ func (s *shop) query(sql string) []string {
 // verify compares all that has come of the orders with what must.
 func (s *shop) verify() *model {
 	s.t.Helper()
+	s.decided()
 	orders := s.read("orders")
 	if len(orders) != s.fed {
 		s.t.Fatalf("%d orders stand in the topic, %d were written", len(orders), s.fed)
@@ -286,6 +296,13 @@ func (s *shop) table(name, columns string) map[string]string {
 		rows[user] = rest
 	}
 	return rows
+}
+
+// decided waits until no transaction is open in the job's topics. Brokers write the
+// end of one down a little after they have confirmed it.
+func (s *shop) decided() {
+	s.t.Helper()
+	s.eventually("no transaction is open", s.settled)
 }
 
 // settled tells whether no transaction is open in the job's topics: their readers
