@@ -11,12 +11,13 @@ import (
 )
 
 // A coordinator says that a transaction is ended once it has told all partitions.
-// If one of them has not heard of it (a broker that died may leave such), the next
-// transaction of this producer would take what is open there along. These bound
-// how long that is waited for.
+// If one of them has not heard of it (a broker that was killed may leave such), the
+// next transaction of this producer would take what is open there along. These
+// bound how long that is waited for, and when it is undone.
 const (
 	hangingWithin = 10 * time.Second
 	hangingPause  = 100 * time.Millisecond
+	undoneAfter   = 30 // pauses
 )
 
 // ended makes sure that no transaction of this producer is open in the partitions
@@ -25,16 +26,43 @@ const (
 func (t *target) ended(ctx context.Context, producer int64) error {
 	within, cancel := env.Within(ctx, t.env.Clock, hangingWithin)
 	defer cancel()
-	for {
-		err := t.hanging(within, producer)
-		if err == nil || env.Pause(within, t.env.Clock, hangingPause) != nil {
+	for try := 1; ; try++ {
+		open, err := t.hanging(within, producer)
+		if err == nil {
+			return nil
+		}
+		if try == undoneAfter && len(open) > 0 {
+			err = t.undo(within, open, err)
+		}
+		if env.Pause(within, t.env.Clock, hangingPause) != nil {
 			return err
 		}
 	}
 }
 
-// hanging is an error if a transaction of the producer is open.
-func (t *target) hanging(ctx context.Context, producer int64) error {
+// undo aborts what is open of transactions before, where it is sure that they were
+// not committed: each transaction has an epoch of its own, and the newest that was
+// committed is that of the record. It needs the permission ClusterAction.
+func (t *target) undo(ctx context.Context, open []kadm.DescribedProducer, cause error) error {
+	for _, d := range open {
+		if t.old || d.ProducerID != t.by.id || d.ProducerEpoch <= t.by.epoch {
+			return cause
+		}
+		topics := kadm.TopicsSet{}
+		topics.Add(d.Topic, d.Partition)
+		_, err := kadm.NewClient(t.client).WriteTxnMarkers(ctx, kadm.TxnMarkers{
+			ProducerID: d.ProducerID, ProducerEpoch: d.ProducerEpoch, CoordinatorEpoch: max(d.CoordinatorEpoch, 0), Topics: topics,
+		})
+		if err != nil {
+			return fmt.Errorf("%w (the job tried to: %w)", cause, err)
+		}
+		t.log.Warn("a transaction that the cluster has ended was left open in a partition, and was undone there", "topic", d.Topic, "partition", d.Partition, "sink", t.key.Sink)
+	}
+	return cause
+}
+
+// hanging is an error if a transaction of the producer is open, with where.
+func (t *target) hanging(ctx context.Context, producer int64) (open []kadm.DescribedProducer, err error) {
 	topics := kadm.TopicsSet{}
 	topics.Add(t.progress.name, 0)
 	for partition := range t.sink.bounds.partitions.Load() {
@@ -46,13 +74,14 @@ func (t *target) hanging(ctx context.Context, producer int64) error {
 	case errors.As(err, &denied), err != nil && t.old:
 		err = nil // it can't be known
 	case err != nil:
-		return fmt.Errorf("looking for open transactions: %w", err)
+		return nil, fmt.Errorf("looking for open transactions: %w", err)
 	}
 	found.EachProducer(func(d kadm.DescribedProducer) {
 		if d.ProducerID == producer && d.CurrentTxnStartOffset >= 0 {
+			open = append(open, d)
 			err = fmt.Errorf("topic %s, partition %d: a transaction of this producer (id %d) is open since offset %d, though the cluster has ended it: nothing is written, since the next one would take it along; kafka-transactions.sh abort ends it there",
 				d.Topic, d.Partition, d.ProducerID, d.CurrentTxnStartOffset)
 		}
 	})
-	return err
+	return open, err
 }

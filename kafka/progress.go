@@ -108,23 +108,24 @@ type progress struct {
 type progressEntry struct {
 	offset int64
 	value  []byte
+	by     identity // the producer of its transaction
 }
 
-// of is the record of a sink; nil if there is none.
-func (p *progress) of(topic string, k connector.RecordKey) (*connector.SinkRecord, error) {
+// of is the record of a sink, and the producer that wrote it; nil if there is none.
+func (p *progress) of(topic string, k connector.RecordKey) (*connector.SinkRecord, identity, error) {
 	key, err := encodeProgressKey(k)
 	if err != nil {
-		return nil, err
+		return nil, identity{}, err
 	}
 	e, ok := p.newest[string(key)]
 	if !ok {
-		return nil, nil
+		return nil, identity{}, nil
 	}
 	r, _, err := decodeProgress(e.value)
 	if err != nil {
-		return nil, e.damaged(topic, fmt.Sprintf("the record of sink %s", k.Sink), err)
+		return nil, identity{}, e.damaged(topic, fmt.Sprintf("the record of sink %s", k.Sink), err)
 	}
-	return &r, nil
+	return &r, e.by, nil
 }
 
 func (e *progressEntry) damaged(topic, what string, err error) error {

@@ -218,7 +218,7 @@ func (p *progressTopic) readOnce(ctx context.Context) (found *progress, held int
 				delete(found.newest, string(r.Key))
 				continue
 			}
-			found.newest[string(r.Key)] = progressEntry{r.Offset, r.Value}
+			found.newest[string(r.Key)] = progressEntry{r.Offset, r.Value, identity{r.ProducerID, r.ProducerEpoch}}
 		}
 		next = after
 	}

@@ -592,6 +592,7 @@ func TestHangingTransaction(t *testing.T) {
 	}
 	var hangs atomic.Bool
 	hangs.Store(true)
+	var epoch atomic.Int32
 	cluster.ControlKey(int16(kmsg.DescribeProducers), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		req := r.(*kmsg.DescribeProducersRequest)
@@ -605,6 +606,7 @@ func TestHangingTransaction(t *testing.T) {
 			for _, p := range asked.Partitions {
 				part, open := kmsg.NewDescribeProducersResponseTopicPartition(), kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
 				part.Partition, open.ProducerID, open.CurrentTxnStartOffset = p, all[name].ProducerID, 7
+				open.ProducerEpoch = epoch.Load()
 				part.ActiveProducers = append(part.ActiveProducers, open)
 				topic.Partitions = append(topic.Partitions, part)
 			}
@@ -622,6 +624,31 @@ func TestHangingTransaction(t *testing.T) {
 	hangs.Store(false)
 	l.deliver(t, target, connector.Apply, l.delivery(1, nil, "a"))
 	l.sees(t, "a")
+
+	// One that is newer than what was committed last can be undone.
+	epoch.Store(1000)
+	hangs.Store(true)
+	var undone atomic.Int64
+	cluster.ControlKey(int16(kmsg.WriteTxnMarkers), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		req := r.(*kmsg.WriteTxnMarkersRequest)
+		resp := req.ResponseKind().(*kmsg.WriteTxnMarkersResponse)
+		for _, m := range req.Markers {
+			if m.Committed || m.ProducerID != all[name].ProducerID || m.ProducerEpoch != 1000 {
+				t.Errorf("the transaction is ended by %+v", m)
+			}
+			for _, topic := range m.Topics {
+				undone.Add(int64(len(topic.Partitions)))
+			}
+		}
+		hangs.Store(false)
+		return resp, nil, true
+	})
+	l.deliver(t, l.open(t), connector.Apply, l.delivery(2, nil, "b"))
+	if undone.Load() == 0 {
+		t.Error("nothing was undone")
+	}
+	l.sees(t, "a", "b")
 }
 
 // impatient is a clock whose timers are fast.

@@ -40,6 +40,7 @@ type target struct {
 
 	producer *producer             // nil: to be started
 	known    *connector.SinkRecord // what stands there, once the producer is started
+	by       identity              // the producer that wrote it
 	read     int64                 // the offset up to which the progress topic is known
 	wrote    bool                  // what is known there last is a record of this producer
 }
@@ -81,7 +82,8 @@ func (t *target) Record(ctx context.Context) (*connector.SinkRecord, error) {
 	if err != nil {
 		return nil, t.explain(err)
 	}
-	return found.of(t.progress.name, t.key)
+	record, _, err := found.of(t.progress.name, t.key)
+	return record, err
 }
 
 // Make implements [connector.Target].
@@ -238,7 +240,7 @@ func (t *target) start(ctx context.Context) (*progress, error) {
 		return nil, err
 	}
 	t.read = all.end
-	t.known, err = all.of(t.progress.name, t.key)
+	t.known, t.by, err = all.of(t.progress.name, t.key)
 	return all, err
 }
 
