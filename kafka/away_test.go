@@ -99,7 +99,7 @@ func TestUnreadPartitionHoldsLittle(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string, topic string) {
 		w := writer(t, addrs, kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(1000), kgo.ProducerBatchMaxBytes(1<<20))
 		newTopic(t, w, topic, 2)
-		const size, records = 100 << 10, 300 // 30 MB in each
+		const size, records = 100 << 10, 200 // 20 MB in each
 		value := strings.Repeat("x", size)
 		for range records / 20 {
 			var some []*kgo.Record

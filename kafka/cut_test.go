@@ -264,6 +264,7 @@ func (s *cutSink) verify() {
 // message with SLUICE_TORTURE=1, else at the messages' edges: whatever is lost on
 // the way, trying again makes it one delivery.
 func TestCutsOfADelivery(t *testing.T) {
+	t.Parallel()
 	s := newCutSink(t)
 	target := s.open()
 	defer target.Close()
@@ -288,6 +289,7 @@ func TestCutsOfADelivery(t *testing.T) {
 // connections are made, its producer starts, and the record is read. It cuts at
 // edges alone, and at every third of them without SLUICE_TORTURE=1.
 func TestCutsOfAFirstDelivery(t *testing.T) {
+	t.Parallel()
 	s := newCutSink(t)
 	first := s.open()
 	s.made(first)

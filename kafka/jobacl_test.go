@@ -163,6 +163,7 @@ func (g *guard) forbid(a allowance) {
 // TestExactACLs grants what the docs say, and a job runs; takes one away at a
 // time, and the start says which is missing.
 func TestExactACLs(t *testing.T) {
+	t.Parallel()
 	const fromGroup = "kafka.FromGroup at its first start"
 	broker := services.Kafka(t, services.KafkaOptions{
 		Users: map[string]string{"alice": rightPassword}, ACLs: true,

@@ -98,6 +98,7 @@ func (d *deskJob) remove(topic string) {
 // TestHowJobsEnd holds the exit codes of docs/operations.md, where a system was
 // replaced or restored.
 func TestHowJobsEnd(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]func(d *deskJob){
 		"the source's topic is made anew": func(d *deskJob) {
 			d.passes()

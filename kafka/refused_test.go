@@ -54,6 +54,7 @@ func TestNoBroker(t *testing.T) {
 
 // TestRefusedByTheRealBroker: what is wrong is told, and no password.
 func TestRefusedByTheRealBroker(t *testing.T) {
+	t.Parallel()
 	b := services.Kafka(t, services.KafkaOptions{
 		Users: map[string]string{"alice": "right-one"}, ACLs: true,
 		Listeners: []services.Listener{

@@ -7,5 +7,6 @@ import (
 )
 
 func TestSinksOfFakeBrokers(t *testing.T) {
+	t.Parallel()
 	connectortest.TestSink(t, suite(fakeBrokers(t).ListenAddrs()))
 }

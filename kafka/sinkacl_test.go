@@ -15,6 +15,7 @@ import (
 // TestPermissions takes away what a sink needs, one by one, from a user of a real
 // broker: the error names what is missing.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	broker := services.Kafka(t, services.KafkaOptions{
 		Users: map[string]string{"ann": "secret"}, ACLs: true,
 		Listeners: []services.Listener{{Name: "SASL", Protocol: services.SASLPlaintext}},

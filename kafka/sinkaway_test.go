@@ -13,6 +13,7 @@ import (
 // delivery: the call ends by itself, and what became of the delivery is found out
 // once the broker is back.
 func TestBrokerAway(t *testing.T) {
+	t.Parallel()
 	broker := services.Kafka(t, services.KafkaOptions{})
 	for name, c := range map[string]struct{ leave, back func() }{
 		"standing still": {func() { broker.Pause() }, func() { broker.Resume() }},

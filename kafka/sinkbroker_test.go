@@ -15,6 +15,7 @@ var realKafka = kafka.RealKafka
 // request, which take a minute there, at full length only. The fake brokers have
 // them in any case.
 func TestSinksOfBroker(t *testing.T) {
+	t.Parallel()
 	setup := suite([]string{realKafka(t).Addr()})
 	stream, table := setup.Stream, setup.Table
 	setup.Stream = func(t *testing.T) connectortest.StreamFixture {

@@ -13,6 +13,7 @@ import (
 // TestLargeRecords delivers more bytes than the client holds at a time, in records
 // that are each larger than what Kafka takes by default.
 func TestLargeRecords(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		topic := services.Unique("large")
 		makeTopic(t, addrs, topic, 1, map[string]string{"max.message.bytes": "20000000"})

@@ -348,6 +348,7 @@ func TestPausedProcess(t *testing.T) {
 
 // TestTransactionTimedOut has brokers undo a transaction that takes too long.
 func TestTransactionTimedOut(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, []string{realKafka(t).Addr()}, kafka.TransactionTimeout(time.Second))
 	world := *l.opening.Env
 	world.Clock = patient{world.Clock}
@@ -404,6 +405,7 @@ func (l *life) failsWithin(ctx context.Context, t *testing.T, target connector.T
 
 // TestLostRecord is history H22: the progress is gone, or can't be read.
 func TestLostRecord(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		admin := kadm.NewClient(plainClient(t, addrs))
 		one := func(t *testing.T) (*life, connector.Target) {

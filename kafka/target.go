@@ -94,7 +94,8 @@ func (t *target) Make(ctx context.Context, first connector.SinkRecord) (connecto
 			return *t.known, nil
 		}
 		t.drop()
-		if !fenced(err) || try == makeTries {
+		// Brokers have no word of their own for a commit that meets a start.
+		if !fenced(err) && !errors.Is(err, kerr.UnknownServerError) || try == makeTries {
 			return connector.SinkRecord{}, t.explain(err)
 		}
 		// Another is about it, and must not be fenced in turn while it is.
