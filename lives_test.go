@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/internal/clean"
@@ -70,6 +73,87 @@ func TestASinkGoesAndComesBack(t *testing.T) {
 		t.Errorf("the sink that stayed has %v", got)
 	}
 }
+
+// A sink that was away and has missed nothing is back without a word.
+func TestASinkThatMissedNothingIsBack(t *testing.T) {
+	test := sluicetest.New(t, sinksJob(true))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sluicetest.Feed(test, "payments", payment{1, "ann", 5})
+	must(test.Try())
+	test.Replace(sinksJob(false))
+	must(test.Try())
+	test.Replace(sinksJob(true))
+	test.Options(func(o *sluice.Options) { o.Replace = true })
+	sluicetest.Feed(test, "payments", payment{2, "ann", 5})
+	must(test.Try())
+	if got := sluicetest.Table[string, balance](test, "second"); len(got) != 1 || got["ann"] != (balance{2, 10}) {
+		t.Errorf("the sink that was away has %v, want ann", got)
+	}
+}
+
+// elsewhere is a sink that says of itself that it is another.
+type elsewhere struct {
+	connector.Sink
+	is connector.Description
+}
+
+func (e elsewhere) Describe() connector.Description { return e.is }
+
+// A build whose sink writes to another place, or under other keys, is refused: what
+// the sink has written stands where it was.
+func TestASinkThatMovesIsRefused(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "in.jsonl")
+	if err := os.WriteFile(in, []byte(`{"N":1,"User":"ann","Cents":5}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	was := connector.Description{Connector: "broker", Contract: 1, Target: "totals", Parameters: []connector.Parameter{{Name: "mode", Value: "upsert"}, {Name: "key", Value: "json"}}}
+	job := func(is connector.Description) *sluice.Job {
+		job := sluice.NewJob("moves")
+		job.From("payments", file.JSONLines[payment](in)).To("out", file.Append[payment]("unused"))
+		if err := job.ReplaceSink("out", elsewhere{&gate{open: passes}, is}); err != nil {
+			t.Fatal(err)
+		}
+		return job
+	}
+	o := sluice.Options{Store: store.NewMemory(), Log: slog.New(slog.DiscardHandler), Replace: true}
+	if err := job(was).Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	change := func(f func(d *connector.Description)) connector.Description {
+		d := was
+		d.Parameters = slices.Clone(was.Parameters)
+		f(&d)
+		return d
+	}
+	for says, is := range map[string]connector.Description{
+		`its target is "others", and was "totals"`:   change(func(d *connector.Description) { d.Target = "others" }),
+		`its connector is "table", and was "broker"`: change(func(d *connector.Description) { d.Connector = "table" }),
+		`its key is "string", and was "json"`:        change(func(d *connector.Description) { d.Parameters[1].Value = "string" }),
+		`its mode is "append", and was "upsert"`:     change(func(d *connector.Description) { d.Parameters[0].Value = "append" }),
+	} {
+		var refused *sluice.RefusedError
+		if err := job(is).Run(t.Context(), o); !errors.As(err, &refused) || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want one that says %s", err, says)
+		}
+	}
+	if err := job(change(func(d *connector.Description) {
+		d.Parameters = append(d.Parameters, connector.Parameter{Name: "value", Value: "json"})
+	})).Run(t.Context(), o); err != nil {
+		t.Errorf("another way to write values: %v", err)
+	}
+}
+
+// passes is a gate that is open.
+var passes = func() chan struct{} {
+	open := make(chan struct{})
+	close(open)
+	return open
+}()
 
 // Nothing is owed of a gap, so that the epochs in it need not be there.
 func TestAGapIsCleanedUp(t *testing.T) {

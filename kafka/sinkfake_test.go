@@ -333,7 +333,7 @@ func system(t *testing.T, addrs []string, o connector.Opening, elsewhere func(to
 				return []connector.GroupOffsets{{Group: group, Offsets: map[string]connector.Offset{input + "/0": {Next: next}}}}
 			},
 			Read: func(t *testing.T, group string) map[string]int64 {
-				found, err := kadm.NewClient(plainClient(t, addrs)).FetchOffsets(t.Context(), group)
+				found, err := kadm.NewClient(plainClient(t, addrs)).FetchOffsets(kadm.RequireStable(t.Context()), group)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -304,7 +304,7 @@ func TestOldBrokers(t *testing.T) {
 		l.deliver(t, target, connector.Skip, l.delivery(4, nil, "d"))
 	}
 	l.sees(t, "a", "b", "c", "d")
-	got, err := kadm.NewClient(client).FetchOffsets(t.Context(), "readers")
+	got, err := kadm.NewClient(client).FetchOffsets(kadm.RequireStable(t.Context()), "readers")
 	if err != nil {
 		t.Fatal(err)
 	}

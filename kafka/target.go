@@ -236,6 +236,9 @@ func (t *target) start(ctx context.Context) (*progress, error) {
 		return nil, err
 	}
 	t.producer = p
+	if err := t.sink.countPartitions(ctx, t.client); err != nil {
+		return nil, err
+	}
 	all, err := t.progress.read(ctx, t.readWithin())
 	if err != nil {
 		return nil, err
@@ -311,6 +314,10 @@ func (t *target) explain(err error) error {
 		hint = "; another process has started to deliver by it, or the transaction's time-out has passed"
 	case errors.Is(err, kerr.InvalidTransactionTimeout):
 		hint = fmt.Sprintf("; kafka.TransactionTimeout is %v, which is more than the brokers' transaction.max.timeout.ms", t.sink.settings.transaction)
+	case errors.Is(err, kerr.InvalidTimestamp):
+		hint = "; a record's time is too far from now for the topic: raise its message.timestamp.after.max.ms, or message.timestamp.before.max.ms, until it is through"
+	case errors.Is(err, kerr.InvalidRecord):
+		hint = "; the topic takes no such record, as a compacted one takes none without a key: change its cleanup.policy until it is through"
 	case errors.Is(err, kerr.MessageTooLarge):
 		hint = "; the topic's max.message.bytes was lowered since the record was made: raise it again"
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluicestream/sluice/env"
@@ -150,6 +151,20 @@ const (
 	topicPause = 200 * time.Millisecond
 )
 
+// countPartitions learns how many partitions the topic has by now: it may have been
+// made anew.
+func (s *topicSink) countPartitions(ctx context.Context, client *kgo.Client) error {
+	state, err := describeTopic(ctx, client, s.topic)
+	if err != nil {
+		return err
+	}
+	if state.partitions == 0 {
+		return fmt.Errorf("topic %s isn't there any more: make it again, and the delivery goes on", s.topic)
+	}
+	s.bounds.partitions.Store(int32(state.partitions))
+	return nil
+}
+
 // checkTopic finds the sink's topic, makes it if that was asked for, and learns
 // its bounds.
 func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*topicSettings, error) {
@@ -187,7 +202,11 @@ func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock en
 			}
 		}
 	}
-	if policy := configs["cleanup.policy"]; s.mode == "upsert" && policy == "delete" {
+	policy := configs["cleanup.policy"]
+	if s.mode == "append" && s.keys.name == keyless && strings.Contains(policy, "compact") {
+		return nil, fmt.Errorf("topic %s has cleanup.policy=%s, which takes records with keys only: expected delete, or a sink with keys; give the records a key by AppendSink.Key, or change the topic's setting", s.topic, policy)
+	}
+	if s.mode == "upsert" && policy == "delete" {
 		log.Warn("the topic of a table has cleanup.policy=delete, expected compact: rows are lost when they are older than what it keeps", "topic", s.topic)
 	}
 	s.bounds.record.Store(min(limit, largestRequest-requestHead))

@@ -37,8 +37,11 @@ func madeBy[T any](c codec.Codec[T]) made {
 	return made{c.Name(), c.Parameters(), preparer, func() error { return codec.Check(c) }}
 }
 
+// keyless is how the keys of records without any are made.
+const keyless = "none"
+
 func newTopicSink(topic, mode string, opts []SinkOption) topicSink {
-	return topicSink{topic: topic, mode: mode, settings: newSinkSettings(opts), bounds: &bounds{}, keys: made{name: "none"}}
+	return topicSink{topic: topic, mode: mode, settings: newSinkSettings(opts), bounds: &bounds{}, keys: made{name: keyless}}
 }
 
 // uses notes that a function of the user's decides about something.

@@ -123,7 +123,9 @@ func (w *worker) reject(j job, i int, cause error) error {
 		Operator: failed.Operator, Key: failed.Key, Error: failed.Cause.Error(), Bytes: j.input.Records[i].Value,
 	})
 	if in.failed != nil {
-		return fmt.Errorf("dead letter of %w: %w", cause, in.failed)
+		again := *failed
+		again.Operator, again.Cause = in.blame, fmt.Errorf("the dead letter for this record can't be written: %w (the record itself: %w)", in.failed, failed.Cause)
+		return &again
 	}
 	j.head.epoch.DeadLetters.Add(1)
 	return nil

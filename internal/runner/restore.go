@@ -106,12 +106,17 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 	}
 	for name, sk := range m.Sinks {
 		switch present := r.hasSink(name); {
-		case present && sk.Dropped != "" && !slices.Contains(r.o.Gap, name):
+		case present && sk.Dropped != "" && sk.Confirmed < m.Position && !slices.Contains(r.o.Gap, name):
 			reasons = append(reasons, fmt.Sprintf("sink %s: back after an absence, in which it did not get positions %d to %d; allow that with --gap %s, or give it a new name and target", name, sk.Confirmed+1, m.Position, name))
 		case !present && sk.Dropped == "" && sk.Record != "" && sk.Confirmed < m.Position:
 			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
 		}
 	}
+	moved, err := r.movedSinks(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	reasons = append(reasons, moved...)
 	for _, name := range r.o.Gap {
 		if _, known := m.Sinks[name]; !known && !r.hasSink(name) {
 			reasons = append(reasons, fmt.Sprintf("sink %s: --gap names it, and there never was such a sink", name))
@@ -129,6 +134,43 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 		return nil, &RefusedError{epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, reasons}
 	}
 	return s, nil
+}
+
+// filesKind begins the kinds of sinks whose records lie beside what they write, so
+// that a folder may have another path on another machine.
+const filesKind = "file."
+
+// movedSinks are the sinks of this build that write to another place than they have
+// written to, or under other keys: what stands there already would be told apart
+// by nobody.
+func (r *runner) movedSinks(ctx context.Context, m epoch.Manifest) (reasons []string, err error) {
+	if m.Version == r.o.Build.Version || m.Version == "" {
+		return nil, nil
+	}
+	before, err := r.job.Version(ctx, m.Version)
+	if err != nil {
+		return nil, err
+	}
+	for name, sk := range m.Sinks {
+		was, known := before.Sinks[name]
+		is, present := r.o.Version.Sinks[name]
+		if !known || !present || sk.Record == "" || strings.HasPrefix(was.Kind, filesKind) && strings.HasPrefix(is.Kind, filesKind) {
+			continue
+		}
+		say := func(what, was, is string) {
+			reasons = append(reasons, fmt.Sprintf("sink %s: its %s is %q, and was %q for what it has written; give it a new name, under which it begins anew", name, what, is, was))
+		}
+		if was.Kind != is.Kind {
+			say("connector", was.Kind, is.Kind)
+			continue
+		}
+		for _, what := range []string{"target", "mode", "key"} {
+			if w, i := was.Parameters[what], is.Parameters[what]; w != i {
+				say(what, w, i)
+			}
+		}
+	}
+	return reasons, nil
 }
 
 func (r *runner) hasSink(name string) bool {

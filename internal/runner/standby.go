@@ -8,6 +8,21 @@ import (
 	"github.com/sluicestream/sluice/internal/vitals"
 )
 
+// try opens the sinks once, before an owner that works is shut out: a start that
+// can't reach them would leave the job without any.
+func (r *runner) try(ctx context.Context) error {
+	if err := r.openSinks(ctx); err != nil {
+		return err
+	}
+	for _, s := range r.sinks {
+		if err := s.target.Close(); err != nil {
+			return err
+		}
+	}
+	r.sinks = nil
+	return nil
+}
+
 // take takes the branch once nobody else owns it (T1 to T5).
 func (r *runner) take(ctx context.Context, me epoch.Identity) error {
 	standby := epoch.Standby{
@@ -17,6 +32,11 @@ func (r *runner) take(ctx context.Context, me epoch.Identity) error {
 			r.o.Log.Info("standing by: another process runs the job; this one goes on when that is gone",
 				"owner", head.Owner, "writer", head.Writer.String(), "epoch", head.Epoch, "lease", r.o.Lease.String())
 		},
+	}
+	if r.o.TakeOver {
+		if err := r.try(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		head, err := r.job.AwaitLive(ctx, epoch.FirstTask, standby)
