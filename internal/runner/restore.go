@@ -13,6 +13,7 @@ import (
 	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
+	"github.com/sluicestream/sluice/store"
 )
 
 // stored is the state that a head holds, against what this build expects.
@@ -148,6 +149,12 @@ func (r *runner) movedSinks(ctx context.Context, m epoch.Manifest) (reasons []st
 		return nil, nil
 	}
 	before, err := r.job.Version(ctx, m.Version)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, &epoch.DamagedError{
+			At:     epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch},
+			Object: r.job.Object(epoch.VersionPath(m.Version)), Expected: "the description of the epoch's version", Found: "nothing",
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

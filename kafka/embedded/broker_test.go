@@ -102,6 +102,19 @@ func write(t *testing.T, c *kgo.Client, topic string, values ...string) {
 
 // contents reads what a topic's partitions hold up to their stable ends: values
 // with spaces between.
+// awaited is what a topic holds once that is enough, or after a while: a real broker
+// writes the ends of transactions behind its answer.
+func awaited(t *testing.T, b addressed, topic string, enough func(held string) bool) (held string) {
+	t.Helper()
+	for range 100 {
+		if held = contents(t, b, topic); enough(held) {
+			break
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	return held
+}
+
 func contents(t *testing.T, b addressed, topic string, options ...kgo.Opt) string {
 	t.Helper()
 	asking := client(t, b)
@@ -203,9 +216,12 @@ func tryTransactions(t *testing.T, b addressed) {
 		}
 		must(t, c.EndTransaction(ctx, end))
 	}
-	got := strings.Fields(contents(t, b, out))
-	slices.Sort(got)
-	if strings.Join(got, " ") != "0 0 2 2" {
+	sorted := func(held string) string {
+		fields := strings.Fields(held)
+		slices.Sort(fields)
+		return strings.Join(fields, " ")
+	}
+	if got := awaited(t, b, out, func(held string) bool { return sorted(held) == "0 0 2 2" }); sorted(got) != "0 0 2 2" {
 		t.Errorf("it holds %q", got)
 	}
 
@@ -219,7 +235,8 @@ func tryTransactions(t *testing.T, b addressed) {
 		t.Errorf("the first ends its transaction: %v", err)
 	}
 	must(t, second.EndTransaction(ctx, kgo.TryCommit))
-	if got := contents(t, b, out); strings.Contains(got, "fenced") || !strings.Contains(got, "second") {
+	theSecond := func(held string) bool { return strings.Contains(held, "second") }
+	if got := awaited(t, b, out, theSecond); strings.Contains(got, "fenced") || !theSecond(got) {
 		t.Errorf("it holds %q", got)
 	}
 }
@@ -246,12 +263,12 @@ func tryOffsets(t *testing.T, b addressed) {
 			t.Fatalf("committed %v, %v", committed, err)
 		}
 	}
-	offsets, err := kadm.NewClient(client(t, b)).FetchOffsets(ctx, id)
+	offsets, err := kadm.NewClient(client(t, b)).FetchOffsets(kadm.RequireStable(ctx), id)
 	must(t, err)
 	if at, ok := offsets.Lookup(in, 0); !ok || at.At != 3 {
 		t.Errorf("the group stands at %+v", at)
 	}
-	if got := contents(t, b, out); got != "1 2 3" {
+	if got := awaited(t, b, out, func(held string) bool { return held == "1 2 3" }); got != "1 2 3" {
 		t.Errorf("it holds %q", got)
 	}
 }
