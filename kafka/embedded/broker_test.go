@@ -100,8 +100,6 @@ func write(t *testing.T, c *kgo.Client, topic string, values ...string) {
 	}
 }
 
-// contents reads what a topic's partitions hold up to their stable ends: values
-// with spaces between.
 // awaited is what a topic holds once that is enough, or after a while: a real broker
 // writes the ends of transactions behind its answer.
 func awaited(t *testing.T, b addressed, topic string, enough func(held string) bool) (held string) {
@@ -115,6 +113,8 @@ func awaited(t *testing.T, b addressed, topic string, enough func(held string) b
 	return held
 }
 
+// contents reads what a topic's partitions hold up to their stable ends: values
+// with spaces between.
 func contents(t *testing.T, b addressed, topic string, options ...kgo.Opt) string {
 	t.Helper()
 	asking := client(t, b)
