@@ -80,7 +80,8 @@ func (e *CutError) Error() string {
 		e.Topic, e.Partition, what, e.To, e.LeaderEpoch)
 }
 
-// GroupInUseError says that the job's group is somebody else's.
+// GroupInUseError says that the job's group is somebody else's. With members in the
+// group it matches [connector.ErrUnavailable], since they may leave.
 type GroupInUseError struct {
 	// Group is its name.
 	Group string
@@ -101,6 +102,14 @@ func (e *GroupInUseError) Error() string {
 		return fmt.Sprintf("group %s is in use: expected no members, found %s, which must stop first; %s", e.Group, shorten(e.Members), out)
 	}
 	return fmt.Sprintf("group %s has offsets that are no job's of Sluice: expected a group that nobody else uses, or a job that takes it over by kafka.FromGroup(%q); %s", e.Group, e.Group, out)
+}
+
+// Unwrap returns [connector.ErrUnavailable] while members are there: they may go.
+func (e *GroupInUseError) Unwrap() error {
+	if e.Found == "" && len(e.Members) > 0 {
+		return connector.ErrUnavailable
+	}
+	return nil
 }
 
 // NoBeginningError says that nothing tells where a new job begins to read some

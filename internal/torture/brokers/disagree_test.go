@@ -17,6 +17,7 @@ import (
 const (
 	sinkDisagrees = 15
 	badInput      = 16
+	away          = 1 // what may pass
 )
 
 // refuses expects that a process ends by itself, with a code, and with one line

@@ -51,7 +51,7 @@ func TestSecondConsumer(t *testing.T) {
 	disagreement(t, "at the start", func(t *testing.T, s *shop) {
 		leave := s.joins()
 		s.feed(100)
-		s.keeps(func() { s.refuses(s.run("pay"), badInput, "group "+s.name+" is in use", "intruder") })
+		s.keeps(func() { s.refuses(s.run("pay"), away, "group "+s.name+" is in use", "intruder") })
 		leave()
 		s.eventually("the group is empty", func() bool {
 			described, err := s.admin.DescribeGroups(s.t.Context(), s.name)
