@@ -251,6 +251,7 @@ func (s *cutSink) verify() {
 	if err != nil || record == nil || record.Position != s.at || record.ID != "id" {
 		s.t.Fatalf("the record is %+v, %v, want position %d", record, err, s.at)
 	}
+	transactionEnds(s.t, s.addrs, s.opening.TransactionPrefix+s.key.JobID+"/0.0/"+s.key.Sink)
 	told, err := kadm.NewClient(plainClient(s.t, s.addrs)).FetchOffsets(kadm.RequireStable(s.t.Context()), s.group)
 	if err != nil {
 		s.t.Fatal(err)

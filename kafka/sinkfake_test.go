@@ -333,6 +333,7 @@ func system(t *testing.T, addrs []string, o connector.Opening, elsewhere func(to
 				return []connector.GroupOffsets{{Group: group, Offsets: map[string]connector.Offset{input + "/0": {Next: next}}}}
 			},
 			Read: func(t *testing.T, group string) map[string]int64 {
+				transactionEnds(t, addrs, o.TransactionPrefix+o.JobID+"/0.0/"+o.Name)
 				found, err := kadm.NewClient(plainClient(t, addrs)).FetchOffsets(kadm.RequireStable(t.Context()), group)
 				if err != nil {
 					t.Fatal(err)
@@ -342,6 +343,26 @@ func system(t *testing.T, addrs []string, o connector.Opening, elsewhere func(to
 				return offsets
 			},
 		},
+	}
+}
+
+// transactionEnds waits until the end of a transaction stands in all partitions that
+// it has written to, those of groups' offsets among them: brokers write that behind
+// their answer.
+func transactionEnds(t *testing.T, addrs []string, id string) {
+	t.Helper()
+	admin := kadm.NewClient(plainClient(t, addrs))
+	ctx, cancel := context.WithTimeout(t.Context(), settleWithin)
+	defer cancel()
+	for {
+		all, err := admin.DescribeTransactions(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := all[id].State; state != "Ongoing" && state != "PrepareCommit" && state != "PrepareAbort" {
+			return
+		}
+		moment()
 	}
 }
 
