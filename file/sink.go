@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/sluicestream/sluice/connector"
-	"github.com/sluicestream/sluice/schema"
 )
 
 // SinkOption is a setting of a sink.
@@ -47,14 +46,11 @@ type appendSink[T any] struct{ folder }
 
 // Rows implements [connector.StreamSink].
 func (s appendSink[T]) Rows() (connector.Rows[T], error) {
-	t, row, err := schema.RowOf[T]()
+	rows, err := connector.RowsOf[T]()
 	if err != nil {
-		return connector.Rows[T]{}, fmt.Errorf("files in %s: %w", s.path, err)
+		return rows, fmt.Errorf("files in %s: %w", s.path, err)
 	}
-	return connector.Rows[T]{
-		Schema:    row,
-		NewAppend: func() func(dst []byte, v *T) ([]byte, error) { return t.Append },
-	}, nil
+	return rows, nil
 }
 
 // Upsert writes a table's changes to files in the folder dir, one file for each
@@ -70,21 +66,11 @@ type upsertSink[K comparable, S, R any] struct {
 
 // TableRows implements [connector.TableSink].
 func (s upsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
-	t, row, err := schema.RowOf[R]()
+	rows, err := connector.TableRowsOf(s.row)
 	if err != nil {
-		return connector.TableRows[K, S]{}, fmt.Errorf("files in %s: %w", s.path, err)
+		return rows, fmt.Errorf("files in %s: %w", s.path, err)
 	}
-	return connector.TableRows[K, S]{
-		Schema:   row,
-		Function: connector.FunctionName(s.row),
-		NewAppend: func() func(dst []byte, k K, v *S) ([]byte, error) {
-			row := new(R) // used again, since Append takes its address
-			return func(dst []byte, k K, v *S) ([]byte, error) {
-				*row = s.row(k, *v)
-				return t.Append(dst, row)
-			}
-		},
-	}, nil
+	return rows, nil
 }
 
 // Describe implements [connector.Sink].

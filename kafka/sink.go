@@ -6,7 +6,6 @@ import (
 
 	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/connector"
-	"github.com/sluicestream/sluice/schema"
 )
 
 // Append writes a stream's records to a topic, each as the codec makes it. The
@@ -96,15 +95,12 @@ func (s AppendSink[T]) Rows() (connector.Rows[T], error) {
 	if err := s.fit(); err != nil {
 		return connector.Rows[T]{}, err
 	}
-	t, row, err := schema.RowOf[T]()
+	rows, err := connector.RowsOf[T]()
 	if err != nil {
-		return connector.Rows[T]{}, fmt.Errorf("topic %s: %w", s.topic, err)
+		return rows, fmt.Errorf("topic %s: %w", s.topic, err)
 	}
-	return connector.Rows[T]{
-		Schema:    row,
-		NewAppend: func() func(dst []byte, v *T) ([]byte, error) { return t.Append },
-		NewWire:   s.newWire,
-	}, nil
+	rows.NewWire = s.newWire
+	return rows, nil
 }
 
 func (s AppendSink[T]) newWire() func(dst []byte, v *T) ([]byte, error) {
@@ -197,22 +193,12 @@ func (s UpsertSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 	if err := s.fit(); err != nil {
 		return connector.TableRows[K, S]{}, err
 	}
-	t, row, err := schema.RowOf[R]()
+	rows, err := connector.TableRowsOf(s.row)
 	if err != nil {
-		return connector.TableRows[K, S]{}, fmt.Errorf("topic %s: %w", s.topic, err)
+		return rows, fmt.Errorf("topic %s: %w", s.topic, err)
 	}
-	return connector.TableRows[K, S]{
-		Schema:   row,
-		Function: connector.FunctionName(s.row),
-		NewAppend: func() func(dst []byte, k K, v *S) ([]byte, error) {
-			row := new(R) // used again, since Append takes its address
-			return func(dst []byte, k K, v *S) ([]byte, error) {
-				*row = s.row(k, *v)
-				return t.Append(dst, row)
-			}
-		},
-		NewWire: s.newWire,
-	}, nil
+	rows.NewWire = s.newWire
+	return rows, nil
 }
 
 func (s UpsertSink[K, S, R]) newWire() func(dst []byte, k K, v *S) ([]byte, error) {

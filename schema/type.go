@@ -84,17 +84,3 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 	hidden := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
 }
-
-// RowOf derives the schema of rows of T: a record in any case. That of a T that is
-// no struct has the field "value", and the same encoding, since a record of one
-// field is encoded as the field alone.
-func RowOf[T any]() (*Type[T], *Schema, error) {
-	t, err := Of[T]("row")
-	if err != nil {
-		return nil, nil, err
-	}
-	if t.Schema().Kind() == KindRecord {
-		return t, t.Schema(), nil
-	}
-	return t, Record("row", Field{Name: "value", Type: t.Schema()}), nil
-}

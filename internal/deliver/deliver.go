@@ -286,9 +286,6 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 		Record: d.record(p), Key: box.Key, Schema: box.Row, Rows: box.Rows(ctx), Offsets: d.groupOffsets(p),
 		Decide: func(found *connector.SinkRecord) connector.Verdict {
 			step, why := epoch.DecideDelivery(d.view(p, found))
-			if step == epoch.Skip && otherManifest(p, found) {
-				step, why = epoch.Disagree, fmt.Sprintf("the sink has position %d of manifest %.12s, in the log it is manifest %.12s", found.Position, found.Manifest, p.Manifest)
-			}
 			if step == epoch.Disagree {
 				reason = why
 			}
@@ -309,14 +306,6 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 		Sink:   d.o.Name,
 		Record: found, Position: p.To, Reason: reason,
 	}
-}
-
-// otherManifest tells whether a sink that stands where a delivery ends was brought
-// there by another one: by the epochs of a log that has gone back since, whose
-// other end is longer by now than what the sink has.
-func otherManifest(p part, found *connector.SinkRecord) bool {
-	at := epoch.Place{Position: epoch.Position(found.Position), Part: found.Part}
-	return at == p.to && found.Manifest != "" && p.Manifest != "" && found.Manifest != p.Manifest
 }
 
 // groupOffsets are told with the last part: only then has the sink all that comes
@@ -345,7 +334,7 @@ func (d *Deliverer) view(o part, found *connector.SinkRecord) epoch.DeliveryView
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := epoch.DeliveryView{
-		From: o.from, To: o.to,
+		From: o.from, To: o.to, Manifest: o.Manifest,
 		ID: d.o.Record, Confirmed: d.confirmed, Head: d.head.To, HeadManifest: d.head.Manifest,
 	}
 	if found != nil {

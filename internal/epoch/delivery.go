@@ -37,6 +37,8 @@ type SinkRecord struct {
 type DeliveryView struct {
 	// From and To are the delivery: what the sink must have, and has after.
 	From, To Place
+	// Manifest is the sha256 of the manifest whose outbox the delivery is.
+	Manifest string
 	// Record is what the sink says; nil if it has none.
 	Record *SinkRecord
 	// ID is the record's id by the newest manifest, Confirmed the position that
@@ -74,6 +76,9 @@ func DecideDelivery(v DeliveryView) (step DeliveryStep, reason string) {
 		return Disagree, fmt.Sprintf("the sink has %s, the log goes up to position %d only", r.Place, v.Head)
 	case r.Position == v.Head && r.Manifest != "" && v.HeadManifest != "" && r.Manifest != v.HeadManifest:
 		return Disagree, fmt.Sprintf("the sink has position %d of manifest %.12s, in the log it is manifest %.12s", r.Position, r.Manifest, v.HeadManifest)
+	case r.Place == v.To && r.Manifest != "" && v.Manifest != "" && r.Manifest != v.Manifest:
+		// The log went back and has grown beyond the sink since, with other epochs.
+		return Disagree, fmt.Sprintf("the sink has position %d of manifest %.12s, in the log it is manifest %.12s", r.Position, r.Manifest, v.Manifest)
 	case r.Place == v.From:
 		return Apply, ""
 	case !r.Less(v.To):

@@ -31,6 +31,7 @@ func TestDeliveryHistories(t *testing.T) {
 		{"H22, D3: the sink went back with its record", restoredSink},
 		{"H22, D3: the sink is ahead of the log", sinkAhead},
 		{"H22, D3: the sink has another manifest's rows", otherManifest},
+		{"H22, D3: a log that went back has outgrown the sink", outgrownSink},
 		{"H23: a consumer takes files away", takenFiles},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -423,6 +424,28 @@ func sinkAhead(off bool) string {
 
 func otherManifest(off bool) string {
 	return unharmed(func(s *table) { s.record.Position, s.record.Manifest = 3, "another" }, same, off)
+}
+
+// outgrownSink: the store went back to before the sink's last delivery and has grown
+// beyond it since, so that other rows stand under the sink's position.
+func outgrownSink(off bool) string {
+	sink := made()
+	sink.apply(1)
+	sink.record.Manifest = "one, as it was"
+	for p := Position(1); p <= 3; p++ {
+		o, _ := OwedBy(data("main", 0, p), "out")
+		v := sink.view(o, 0, 3)
+		if !off {
+			v.Manifest = "as it is"
+		}
+		switch step, _ := DecideDelivery(v); step {
+		case Disagree:
+			return ""
+		case Apply:
+			return "rows of another history follow those that the sink has"
+		}
+	}
+	return "nothing was told"
 }
 
 // takenFiles: n prepares position 1's file and pauses; main names it and the next;
