@@ -366,6 +366,10 @@ func transactionEnds(t *testing.T, addrs []string, id string) {
 	}
 }
 
+// bound is what a delivery of the suite's sinks holds at the most: few enough rows
+// for the suite to try the most.
+var bound = kafka.MaxDelivery(20_000, 32<<20)
+
 // suite sets up the sinks for the connectors' suite on the given brokers.
 func suite(addrs []string) connectortest.SinkSetup {
 	opening := func() connector.Opening {
@@ -382,7 +386,7 @@ func suite(addrs []string) connectortest.SinkSetup {
 			topic := services.Unique("records")
 			makeTopic(t, addrs, topic, 1, nil)
 			on := func(c *kafka.Cluster, topic string) kafka.AppendSink[connectortest.Row] {
-				return kafka.Append(topic, codec.JSON[connectortest.Row](), kafka.On(c)).Key(func(r connectortest.Row) []byte { return []byte(r.Name) })
+				return kafka.Append(topic, codec.JSON[connectortest.Row](), kafka.On(c), bound).Key(func(r connectortest.Row) []byte { return []byte(r.Name) })
 			}
 			opening, whole := opening(), kafka.Connect(kafka.Brokers(addrs...), hasty())
 			return connectortest.StreamFixture{
@@ -402,7 +406,7 @@ func suite(addrs []string) connectortest.SinkSetup {
 			makeTopic(t, addrs, topic, 1, map[string]string{"cleanup.policy": "compact"})
 			on := func(c *kafka.Cluster, topic string) kafka.UpsertSink[string, connectortest.Row, connectortest.Row] {
 				whole := func(_ string, r connectortest.Row) connectortest.Row { return r }
-				return kafka.Upsert(topic, whole, codec.String(), codec.JSON[connectortest.Row](), kafka.On(c))
+				return kafka.Upsert(topic, whole, codec.String(), codec.JSON[connectortest.Row](), kafka.On(c), bound)
 			}
 			opening, whole := opening(), kafka.Connect(kafka.Brokers(addrs...), hasty())
 			changes := func(t *testing.T) (all []connectortest.Change) {

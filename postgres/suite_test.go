@@ -108,6 +108,16 @@ func suiteRows(t *testing.T, p *place, key, order string) (keys []string, all []
 	return keys, all
 }
 
+// system is the schema in which a suite's sink writes.
+func system(p *place) connectortest.System {
+	return connectortest.System{
+		Elsewhere: func(*testing.T) connector.Sink {
+			return Insert[connectortest.Row]("elsewhere", p.options(CreateTable())...)
+		},
+		Damage: func(*testing.T) { p.exec("update @.sluice_delivery set format = 99") },
+	}
+}
+
 func TestSinkSuite(t *testing.T) {
 	needServer(t)
 	connectortest.TestSink(t, connectortest.SinkSetup{
@@ -115,7 +125,7 @@ func TestSinkSuite(t *testing.T) {
 			p, w := newPlace(t), &wires{}
 			return connectortest.StreamFixture{
 				Sink:    Insert[connectortest.Row]("suite", p.options(CreateTable(), w.option())...),
-				Opening: opening(), Faults: connectortest.Faults{Crash: w.crash, Exclusive: true},
+				Opening: opening(), Faults: connectortest.Faults{Crash: w.crash, Exclusive: true}, System: system(p),
 				Read: func(t *testing.T) []connectortest.Row {
 					if p.lines("select to_regclass('@.suite')")[0] == "∅" {
 						return nil
@@ -130,7 +140,7 @@ func TestSinkSuite(t *testing.T) {
 			p, w := newPlace(t), &wires{}
 			return connectortest.TableFixture{
 				Sink:    Upsert("suite", sameRow, p.options(CreateTable(), Key("k"), w.option())...),
-				Opening: opening(), Faults: connectortest.Faults{Crash: w.crash, Exclusive: true},
+				Opening: opening(), Faults: connectortest.Faults{Crash: w.crash, Exclusive: true}, System: system(p),
 				Read: func(t *testing.T) map[string]connectortest.Row {
 					all := map[string]connectortest.Row{}
 					if p.lines("select to_regclass('@.suite')")[0] == "∅" {

@@ -36,7 +36,7 @@ func (s sinkSuite) anothersName(t *testing.T) {
 		t.Fatalf("another job of the same name makes its record for another target: %v, expected an error that matches ErrRecord", err)
 	}
 	other := record("third", stage{})
-	other.Job = "another name"
+	other.Job, other.Target = "another name", elsewhere.Describe().Target
 	if err := makes(foreign, other); err != nil {
 		t.Fatalf("a job of another name, for another target: %v", err)
 	}
