@@ -250,9 +250,9 @@ func (job *Job) version() epoch.Version {
 		keys[s.ID] = s
 	}
 	for _, s := range job.graph.States() {
-		schemas := epoch.StateSchemas{Operator: s.Operator, Meaning: s.Meaning, Key: s.Form.Key.String(), Value: s.Form.Value.String()}
+		schemas := epoch.StateSchemas{Operator: s.Operator, Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Key: s.Form.Key.String(), Value: s.Form.Value.String()}
 		if s.Form.Element != nil {
-			schemas.Element = s.Form.Element.String()
+			schemas.Kind, schemas.Element = s.Kind, s.Form.Element.String()
 		}
 		v.States[s.Name] = schemas
 		v.Operators[s.Operator] = epoch.Part{Kind: s.Operation, Inputs: job.claims[s.Operator].from}
