@@ -93,9 +93,9 @@ func (c *comparison) keys() {
 			continue
 		}
 		l := c.line(KeyPart, operator)
-		c.noteFunction(l, "function", KeyFunction(operator))
+		c.noteFunction(l, "function", epoch.KeyFunction(operator))
 		if other, is := c.exchangedKey(operator); is {
-			l.Add(Refused, fmt.Sprintf("%s, key: it is keyed by %s, by which %s was keyed: the two seem to be mixed up", operator, c.New.Functions[KeyFunction(operator)], other),
+			l.Add(Refused, fmt.Sprintf("%s, key: it is keyed by %s, by which %s was keyed: the two seem to be mixed up", operator, c.New.Functions[epoch.KeyFunction(operator)], other),
 				"put them right; if it is meant, raise the key's Meaning and say with MigrateKeys what becomes of the keys")
 		}
 		for name, s := range sorted(c.New.States) {
