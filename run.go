@@ -183,7 +183,7 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 		Workers: orInt(o.Workers, runtime.GOMAXPROCS(0)), Shards: orInt(o.Shards, runtime.GOMAXPROCS(0)),
 		EpochEvery: orDuration(o.Epoch, time.Second), EpochBytes: int64(orInt(int(o.EpochBytes), 256<<20)),
 		BatchRecords: orInt(o.BatchRecords, 2048), BatchBytes: orInt(o.BatchBytes, 1<<20),
-		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, Gap: o.Gap, Replace: o.Replace, TransactionPrefix: o.TransactionPrefix,
+		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, SetAside: o.SetAside, Gap: o.Gap, Replace: o.Replace, TransactionPrefix: o.TransactionPrefix,
 		Lease: orDuration(o.Lease, 10*time.Second), TakeOver: o.TakeOver,
 		Keep: orDuration(o.Keep, 10*time.Minute), KeepEpochs: keepEpochs(o.KeepEpochs),
 		Limit: memoryLimit(o.MemoryLimit), Board: vitals.New(o.Env.Clock), Asked: o.Asked, Volatile: o.Volatile,

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -44,7 +43,6 @@ type tableHandle interface {
 	loaded()
 	reserve(entries int64)
 	resolve(stored *schema.Schema) error
-	dump(c *state.Changes) error
 	number() int
 	size() (entries, bytes int64)
 	held() int64
@@ -196,20 +194,6 @@ func (t *Table[R, S]) loaded() {
 			t.observer(e.row, e.hash, true)
 		}
 	}
-}
-
-// dump encodes every entry: a state whose schema has changed is written anew.
-func (t *Table[R, S]) dump(c *state.Changes) error {
-	t.changes = c
-	defer func() { t.changes = nil }()
-	for n := range t.made {
-		if e := t.at(n); e.present {
-			if err := t.appendEntry(e); err != nil {
-				return &StateError{State: t.spec.Name, Key: fmt.Sprint(e.row), Cause: err}
-			}
-		}
-	}
-	return nil
 }
 
 func (t *Table[R, S]) size() (entries, bytes int64) {

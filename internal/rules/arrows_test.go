@@ -56,7 +56,7 @@ var arrows = []arrow{
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
 	{"internal/carry", "connector schema internal/epoch internal/state", "github.com/cespare/xxhash/v2"},
-	{"internal/migrate", "schema store internal/carry internal/epoch internal/state", ""},
+	{"internal/migrate", "env schema store internal/carry internal/epoch internal/state", ""},
 	{"internal/plan", "schema store internal/carry internal/epoch internal/migrate internal/state", ""},
 	{"internal/engine", "connector env schema internal/carry internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
