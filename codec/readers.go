@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
 )
@@ -89,9 +90,16 @@ func lasting(err error) bool {
 	return bad && !errors.Is(err, ErrUnknownID)
 }
 
+// answerWithin bounds how long a record waits for a registry, in all: whoever
+// decodes or encodes it can't be told to stop, and a job that is to stop ends its
+// epoch first.
+const answerWithin = 10 * time.Second
+
 // fetch returns the schema of an id, in the format that is expected.
 func (r *Registration) fetch(codec string, id uint32, expected Format) (*Schema, error) {
-	s, err := r.registry.Schema(context.Background(), id)
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	s, err := r.registry.Schema(ctx, id)
 	if err != nil {
 		return nil, fetchFault(codec, id, err)
 	}
