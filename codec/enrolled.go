@@ -33,7 +33,7 @@ func (e *enrolled) prepare(ctx context.Context, use Use) error {
 func (e *enrolled) first() (uint32, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	ctx, cancel := waiting()
 	defer cancel()
 	err := e.find(ctx)
 	return e.id, err

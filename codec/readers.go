@@ -1,10 +1,8 @@
 package codec
 
 import (
-	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/sluicestream/sluice/connector"
 )
@@ -90,14 +88,9 @@ func lasting(err error) bool {
 	return bad && !errors.Is(err, ErrUnknownID)
 }
 
-// answerWithin bounds how long a record waits for a registry, in all: whoever
-// decodes or encodes it can't be told to stop, and a job that is to stop ends its
-// epoch first.
-const answerWithin = 10 * time.Second
-
 // fetch returns the schema of an id, in the format that is expected.
 func (r *Registration) fetch(codec string, id uint32, expected Format) (*Schema, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	ctx, cancel := waiting()
 	defer cancel()
 	s, err := r.registry.Schema(ctx, id)
 	if err != nil {

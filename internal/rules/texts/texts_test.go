@@ -136,6 +136,7 @@ func examples() []example {
 		{err: &epoch.RequestedError{Request: epoch.Request{N: 3, By: "ann on db7"}}, says: []string{"ann on db7", "request 3"}, part: "what the log says of a standby that was asked to stop: it ends as it should"},
 		{err: &epoch.FormatError{Object: "spend/job.json", Format: 9, Newest: 1}, begins: "spend/job.json ", says: []string{"format 9", "up to 1"}},
 		{err: &avrofile.FormatError{Offset: 70, Expected: "a block", Found: "the end"}, says: []string{"byte 70", "expected a block", "found the end"}, part: damaged},
+		{err: &deliver.RejectedError{At: at(), Sink: "out", Position: 7, Cause: errors.New("row user_id = ann is refused; mend it, and start again")}, begins: atText, says: []string{"sink out", "position 7", "user_id = ann", "nothing was written or lost"}},
 		{err: &deliver.DisagreeError{At: at(), Sink: "out", Position: 7, Reason: "it remembers 9"}, begins: atText, says: []string{"sink out", "position 7", "it remembers 9", "Nothing was written"}},
 		{err: &memory.TooLargeError{At: at(), Needs: []memory.Need{{State: "spend", Rows: 9, Bytes: 3 << 30, AtLeast: 2 << 30}}, Least: 2<<30 + 16<<20, Limit: limit}, begins: atText, says: []string{"spend 2.0 GiB to 3.0 GiB in 9 rows", "1.0 GiB (cgroup memory.max)", "Nothing was changed"}},
 		{err: &memory.TooLargeError{At: at(), Loading: "spend", Loaded: 5, Rows: 9, InUse: 1 << 30, Limit: limit}, begins: atText, says: []string{"5 of the 9 rows of state spend", "1.0 GiB"}},
