@@ -36,11 +36,15 @@ type Part struct {
 type StateSchemas struct {
 	// Operator is the part that owns and writes the state.
 	Operator string `json:"operator"`
-	// Meaning is raised by the author when equal types mean something else.
-	Meaning int    `json:"meaning,omitzero"`
-	Key     string `json:"key"`
-	Element string `json:"element,omitempty"` // in map and list states
-	Value   string `json:"value"`
+	// Kind is map or list; "" for a state of one value per key.
+	Kind string `json:"kind,omitempty"`
+	// Meaning is raised by the author when equal types mean something else, and
+	// KeyMeaning when equal keys do.
+	Meaning    int    `json:"meaning,omitzero"`
+	KeyMeaning int    `json:"key_meaning,omitzero"`
+	Key        string `json:"key"`
+	Element    string `json:"element,omitempty"` // in map and list states
+	Value      string `json:"value"`
 }
 
 // Hash is the version's name: the sha256, in hexadecimal, of its description in

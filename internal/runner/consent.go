@@ -26,7 +26,7 @@ func (r *runner) checkConsents(ctx context.Context, drops []string) error {
 			}
 		}
 		if !slices.Contains(before, name) {
-			return &ConsentError{Job: r.o.Job, Name: name, Drops: drops}
+			return &ConsentError{Job: r.o.Job, Flag: "drop", Name: name, Drops: drops}
 		}
 		r.o.Log.Info("dropped before, nothing to drop", "drop", name)
 	}
@@ -72,10 +72,11 @@ func (r *runner) droppedBefore(ctx context.Context) ([]string, error) {
 	return dropped, nil
 }
 
-// ConsentError says that --drop names something that would not be dropped.
+// ConsentError says that a flag names something that it is not for: --drop what
+// would not be dropped, --set-aside what is no state.
 type ConsentError struct {
-	Job, Name string
-	// Drops are the names that would be.
+	Job, Flag, Name string
+	// Drops are the names that it could have.
 	Drops []string
 }
 
@@ -84,6 +85,9 @@ func (e *ConsentError) Error() string {
 	would := "nothing would be dropped, so leave it out"
 	if len(e.Drops) > 0 {
 		would = "name what would be: " + strings.Join(e.Drops, ", ")
+	}
+	if e.Flag == "set-aside" {
+		return fmt.Sprintf("%s: --set-aside %s: the job has no such state; its states: %s", e.Job, e.Name, strings.Join(e.Drops, ", "))
 	}
 	return fmt.Sprintf("%s: --drop %s: that is not dropped; %s", e.Job, e.Name, would)
 }

@@ -8,18 +8,28 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/state"
-	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
 
 // stored is the state that a head holds, against what this build expects.
 type stored struct {
-	changed []string // states whose schemas differ, and can be resolved
-	dropped []string // states that this build lacks, by consent
+	ways    map[string]*carry.Way // of this build's states
+	dropped []string              // states that this build lacks, by consent or because others have taken them over
+}
+
+// rewrites tells whether anything has to be written anew.
+func (s *stored) rewrites() bool {
+	for _, w := range s.ways {
+		if w.Rewrites() {
+			return true
+		}
+	}
+	return len(s.dropped) > 0
 }
 
 // check holds the live branch's head against this build, before anything of it
@@ -76,26 +86,31 @@ func (e *RefusedError) ExitCode() int { return 13 }
 // compare finds every difference between what a manifest holds and what this
 // build expects.
 func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
-	s := &stored{}
+	s := &stored{ways: map[string]*carry.Way{}}
 	var reasons, drops []string
+	version, err := r.versionOf(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	before, err := storedStates(m, version)
+	if err != nil {
+		return nil, err
+	}
+	var taken []string
 	for _, spec := range r.o.Graph.States() {
-		entry, ok := m.State[spec.Name]
-		if !ok {
-			continue
-		}
-		form, err := state.FormOf(spec.Name, entry)
-		if err != nil {
-			return nil, err
-		}
-		refused, dropping := differences(spec, form)
-		reasons, drops = append(reasons, refused...), append(drops, dropping...)
-		if !sameForm(form, spec.Form) {
-			s.changed = append(s.changed, spec.Name)
+		w := spec.Carrier.Find(func(name string) *carry.Stored { return before[name] })
+		s.ways[spec.Name] = w
+		reasons, drops = append(reasons, w.Refusals...), append(drops, w.Drops...)
+		for _, source := range w.Sources {
+			taken = append(taken, source.Stored.Name)
 		}
 	}
 	for name := range m.State {
-		if r.stateSpec(name) == nil {
-			s.dropped = append(s.dropped, name)
+		if r.stateSpec(name) != nil {
+			continue
+		}
+		s.dropped = append(s.dropped, name)
+		if !slices.Contains(taken, name) {
 			drops = append(drops, name)
 		}
 	}
@@ -113,11 +128,7 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
 		}
 	}
-	moved, err := r.movedSinks(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	reasons = append(reasons, moved...)
+	reasons = append(reasons, r.movedSinks(m, version)...)
 	for _, name := range r.o.Gap {
 		if _, known := m.Sinks[name]; !known && !r.hasSink(name) {
 			reasons = append(reasons, fmt.Sprintf("sink %s: --gap names it, and there never was such a sink", name))
@@ -144,20 +155,7 @@ const filesKind = "file."
 // movedSinks are the sinks of this build that write to another place than they have
 // written to, or under other keys: what stands there already would be told apart
 // by nobody.
-func (r *runner) movedSinks(ctx context.Context, m epoch.Manifest) (reasons []string, err error) {
-	if m.Version == r.o.Build.Version || m.Version == "" {
-		return nil, nil
-	}
-	before, err := r.job.Version(ctx, m.Version)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, &epoch.DamagedError{
-			At:     epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch},
-			Object: r.job.Object(epoch.VersionPath(m.Version)), Expected: "the description of the epoch's version", Found: "nothing",
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
+func (r *runner) movedSinks(m epoch.Manifest, before epoch.Version) (reasons []string) {
 	for name, sk := range m.Sinks {
 		was, known := before.Sinks[name]
 		is, present := r.o.Version.Sinks[name]
@@ -177,7 +175,40 @@ func (r *runner) movedSinks(ctx context.Context, m epoch.Manifest) (reasons []st
 			}
 		}
 	}
-	return reasons, nil
+	return reasons
+}
+
+// versionOf is the version that a manifest is of; that of an empty log is empty.
+func (r *runner) versionOf(ctx context.Context, m epoch.Manifest) (epoch.Version, error) {
+	if m.Version == "" {
+		return epoch.Version{}, nil
+	}
+	v, err := r.job.Version(ctx, m.Version)
+	if errors.Is(err, store.ErrNotFound) {
+		return v, &epoch.DamagedError{
+			At:     epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch},
+			Object: r.job.Object(epoch.VersionPath(m.Version)), Expected: "the description of the epoch's version", Found: "nothing",
+		}
+	}
+	return v, err
+}
+
+// storedStates are the states that a manifest holds, as its version had them.
+func storedStates(m epoch.Manifest, v epoch.Version) (map[string]*carry.Stored, error) {
+	out := map[string]*carry.Stored{}
+	for name, entry := range m.State {
+		form, err := state.FormOf(name, entry)
+		if err != nil {
+			return nil, err
+		}
+		had := v.States[name]
+		kind := had.Kind
+		if kind == "" {
+			kind = "value"
+		}
+		out[name] = &carry.Stored{Name: name, Kind: kind, Meaning: had.Meaning, KeyMeaning: had.KeyMeaning, Form: form}
+	}
+	return out, nil
 }
 
 func (r *runner) hasSink(name string) bool {
@@ -194,55 +225,12 @@ func (r *runner) stateSpec(name string) *engine.StateSpec {
 	return nil
 }
 
-// differences tells, of one state, what can't be carried over, and what would
-// be dropped.
-func differences(spec *engine.StateSpec, form state.Form) (refused, drops []string) {
-	say := func(what string, old, new *schema.Schema) {
-		switch {
-		case old == nil && new == nil:
-		case old == nil || new == nil:
-			refused = append(refused, fmt.Sprintf("%s: a state of another kind: its %s is new or gone", spec.Name, what))
-		default:
-			for _, d := range schema.Differences(old, new) {
-				refused = append(refused, fmt.Sprintf("%s, %s: %s; stored keys can't be carried over", spec.Name, what, d))
-			}
-		}
-	}
-	say("key", form.Key, spec.Form.Key)
-	say("element", form.Element, spec.Form.Element)
-	for _, d := range schema.Differences(form.Value, spec.Form.Value) {
-		path := join(spec.Name, d.Path)
-		switch {
-		case !d.Resolves:
-			refused = append(refused, join(spec.Name, d.String())+": can't be carried over")
-		case d.Drops:
-			drops = append(drops, path)
-		}
-	}
-	if len(refused) == 0 {
-		if err := spec.Check(form.Value); err != nil {
-			refused = append(refused, fmt.Sprintf("%s: %v", spec.Name, err))
-		}
-	}
-	return refused, drops
-}
-
 // join puts a state's name in front of a path in it.
 func join(name, path string) string {
 	if path == "" || path[0] == ':' || path[0] == '[' || path[0] == '{' {
 		return name + path
 	}
 	return name + "." + path
-}
-
-func sameForm(a, b state.Form) bool {
-	same := func(a, b *schema.Schema) bool {
-		if a == nil || b == nil {
-			return a == b
-		}
-		return a.Equal(b)
-	}
-	return same(a.Key, b.Key) && same(a.Element, b.Element) && same(a.Value, b.Value)
 }
 
 // restore loads what the head holds.
@@ -304,38 +292,6 @@ func (r *runner) guarded(m epoch.Manifest, name string, rows int64, load func(pa
 	}
 }
 
-// adopt makes a branch whose head is another version's one of this version: the
-// states whose schemas have changed are written anew, and an opening says so,
-// before any record is read.
-func (r *runner) adopt(ctx context.Context, run *engine.Run) error {
-	head, _ := r.owner.Head()
-	if head.Version == r.o.Build.Version && len(r.stored.changed) == 0 && len(r.stored.dropped) == 0 {
-		return nil
-	}
-	next := carry(head)
-	next.Kind, next.Version, next.Build = epoch.Open, r.o.Build.Version, r.o.Build
-	for _, name := range r.stored.dropped {
-		delete(next.State, name)
-	}
-	r.adoptSinks(next)
-	for i, spec := range r.o.Graph.States() {
-		if !slices.Contains(r.stored.changed, spec.Name) {
-			continue
-		}
-		entry, err := r.rewrite(ctx, run, i, spec)
-		if err != nil {
-			return err
-		}
-		next.State[spec.Name] = entry
-	}
-	if _, err := r.commit(ctx, next); err != nil {
-		return err
-	}
-	r.stored.changed, r.stored.dropped = nil, nil
-	r.o.Log.Info("adopted a new version", "version", r.o.Build.Version, "before", head.Version)
-	return nil
-}
-
 // adoptSinks notes which sinks this build lacks, all of whose deliveries are
 // done, and lets those that are back go on: from the record that they have, over
 // the gap, to which a person has consented.
@@ -350,23 +306,6 @@ func (r *runner) adoptSinks(next epoch.Manifest) {
 		}
 		next.Sinks[name] = s
 	}
-}
-
-// rewrite writes all of a state in this build's schemas.
-func (r *runner) rewrite(ctx context.Context, run *engine.Run, number int, spec *engine.StateSpec) (epoch.StateEntry, error) {
-	entry := entryOf(spec)
-	changes, err := run.Dump(number)
-	if err != nil {
-		return entry, err
-	}
-	segment, err := r.writeState(ctx, spec, changes)
-	if err != nil {
-		return entry, err
-	}
-	if segment.Rows > 0 {
-		entry.Segments = []epoch.Segment{segment}
-	}
-	return entry, nil
 }
 
 func entryOf(spec *engine.StateSpec) epoch.StateEntry {
