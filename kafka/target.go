@@ -316,6 +316,9 @@ func (t *target) explain(err error) error {
 		hint = fmt.Sprintf("; kafka.TransactionTimeout is %v, which is more than the brokers' transaction.max.timeout.ms", t.sink.settings.transaction)
 	case errors.Is(err, kerr.InvalidTimestamp):
 		hint = "; a record's time is too far from now for the topic: raise its message.timestamp.after.max.ms, or message.timestamp.before.max.ms, until it is through"
+		if t.sink.bounds.times.Load() == nil {
+			hint += "; a start that may read the topic's settings (DescribeConfigs) refuses such a record when it is made"
+		}
 	case errors.Is(err, kerr.InvalidRecord):
 		hint = "; the topic takes no such record, as a compacted one takes none without a key: change its cleanup.policy until it is through"
 	case errors.Is(err, kerr.MessageTooLarge):

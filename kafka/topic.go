@@ -151,6 +151,18 @@ const (
 	topicPause = 200 * time.Millisecond
 )
 
+// findTopic asks for a topic, and looks again for so many times in all if it isn't
+// there.
+func findTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, looks int) (*topicSettings, error) {
+	state, err := describeTopic(ctx, client, name)
+	for look := 1; err == nil && state.partitions == 0 && look < looks; look++ {
+		if err = env.Pause(ctx, clock, topicPause); err == nil {
+			state, err = describeTopic(ctx, client, name)
+		}
+	}
+	return state, err
+}
+
 // countPartitions learns how many partitions the topic has by now: it may have been
 // made anew.
 func (s *topicSink) countPartitions(ctx context.Context, client *kgo.Client) error {
@@ -168,12 +180,11 @@ func (s *topicSink) countPartitions(ctx context.Context, client *kgo.Client) err
 // checkTopic finds the sink's topic, makes it if that was asked for, and learns
 // its bounds.
 func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*topicSettings, error) {
-	state, err := describeTopic(ctx, client, s.topic)
-	for looks := 1; err == nil && state.partitions == 0 && looks < topicLooks && s.settings.create == nil; looks++ {
-		if err = env.Pause(ctx, clock, topicPause); err == nil {
-			state, err = describeTopic(ctx, client, s.topic)
-		}
+	looks := topicLooks
+	if s.settings.create != nil {
+		looks = 1
 	}
+	state, err := findTopic(ctx, client, clock, s.topic, looks)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +220,12 @@ func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock en
 	if s.mode == "upsert" && policy == "delete" {
 		log.Warn("the topic of a table has cleanup.policy=delete, expected compact: rows are lost when they are older than what it keeps", "topic", s.topic)
 	}
+	times, err := newTimeBounds(clock, s.topic, configs)
+	if err != nil {
+		return nil, err
+	}
 	s.bounds.record.Store(min(limit, largestRequest-requestHead))
+	s.bounds.times.Store(times)
 	s.bounds.partitions.Store(int32(state.partitions))
 	return state, nil
 }
