@@ -106,7 +106,7 @@ func hint(err error) string {
 	case alert:
 		return "the broker refused the encrypted connection: give it a certificate of the client, by kafka.TLS or SLUICE_KAFKA_CERT and _KEY"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return "the user or the password is wrong; mend SLUICE_KAFKA_USER and _PASSWORD, or what the program gives"
+		return "the user or the password is wrong; mend SLUICE_KAFKA_USER and _PASSWORD, the file of settings, or what the program gives"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
 		return "the listener has another mechanism of SASL: use one of the broker's sasl.enabled.mechanisms"
 	case errors.Is(err, kerr.IllegalSaslState):

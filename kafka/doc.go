@@ -6,8 +6,9 @@
 //	kafka.Topic("orders", codec.JSON[Order]())                 // SLUICE_KAFKA=host:9092
 //	kafka.Topic("orders", codec.JSON[Order](), kafka.On(there)) // there := kafka.Connect(kafka.Brokers("host:9092"), …)
 //
-// Without a word about it, the cluster is the one that the environment names; see
-// [FromEnvironment]. [Connect] names one in the program, with [TLS] and a login.
+// Without a word about it, the cluster is the one that the environment names, by
+// variables or by a file of Kafka's own (client.properties); see [FromEnvironment] and
+// [FromFile]. [Connect] names one in the program, with [TLS] and a login.
 // Neither addresses nor secrets are part of a job's version. A source that can't
 // reach its cluster when a job starts gives up after 30 seconds, at once if the
 // password or a certificate is wrong; one that is reading waits for it, however

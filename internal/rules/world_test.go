@@ -9,6 +9,7 @@ import (
 // they may.
 var worldly = map[string]string{
 	"kafka/environment.go":       "reads the settings that stand in the environment, before anything runs",
+	"kafka/clusterfile.go":       "reads the settings that stand in a file, and the certificates that it names, before anything runs",
 	"env":                        "is the way to the world",
 	"codec/registry":             "speaks HTTP with a schema registry",
 	"main.go":                    "ends the process with the command line's exit code",
