@@ -61,5 +61,6 @@
 // need to be 2.8 or later for topics to have ids, without which a topic that was made
 // anew is found out only if it is shorter, which the log says at the start; from 3.1
 // on, each fetch names the topic by its id. Older brokers than 2.1 have no leader
-// epochs to tell a cut log by.
+// epochs to tell a cut log by. A sink needs 4.0, unless [AllowOldBrokers] says
+// otherwise. Brokers that lack what is needed are an [OldBrokersError] at the start.
 package kafka

@@ -46,8 +46,8 @@ type target struct {
 }
 
 // open looks at the cluster and the topics.
-func (t *target) open(ctx context.Context, log *slog.Logger) (err error) {
-	if t.old, err = t.sink.checkBrokers(ctx, t.client); err != nil {
+func (t *target) open(ctx context.Context, brokers *answer, log *slog.Logger) (err error) {
+	if t.old, err = t.sink.checkTransactions(brokers.versions); err != nil {
 		return err
 	}
 	state, err := t.sink.checkTopic(ctx, t.client, t.env.Clock, log)

@@ -237,20 +237,11 @@ const (
 	leastTransactions  = 2
 )
 
-// checkBrokers makes sure that what the brokers have is enough to keep what a sink
-// promises. It tells whether they are old.
-func (s *topicSink) checkBrokers(ctx context.Context, client *kgo.Client) (old bool, err error) {
-	req := kmsg.NewPtrApiVersionsRequest()
-	req.ClientSoftwareName, req.ClientSoftwareVersion = "sluice", "1"
-	resp, err := req.RequestWith(ctx, client)
-	if err == nil {
-		err = kerr.ErrorForCode(resp.ErrorCode)
-	}
-	if err != nil {
-		return false, fmt.Errorf("asking what the brokers can do: %w", err)
-	}
+// checkTransactions makes sure that the brokers' transactions are enough to keep what
+// a sink promises. It tells whether they are old.
+func (s *topicSink) checkTransactions(brokers *kmsg.ApiVersionsResponse) (old bool, err error) {
 	var found int16
-	for _, f := range resp.FinalizedFeatures {
+	for _, f := range brokers.FinalizedFeatures {
 		if f.Name == transactionFeature {
 			found = f.MaxVersionLevel
 		}

@@ -104,6 +104,7 @@ func examples() []example {
 		{err: &kafka.NoBeginningError{Group: "old", Partitions: []string{"orders/3"}}, begins: "group old ", says: []string{"orders/3", "expected one for each partition"}},
 		{err: &kafka.NoBeginningError{Partitions: []string{"orders/3"}}, begins: "kafka.Offsets ", says: []string{"orders/3"}},
 		{err: &kafka.PermissionError{Resource: "topic orders", Operation: "Read"}, begins: "topic orders: ", says: []string{"expected the permission", "allow Read on topic orders"}},
+		{err: &kafka.OldBrokersError{Brokers: []string{"a:1", "b:2"}, Lacks: []string{"EndTxn version 0 to end transactions", "Fetch version 4 to read what is committed (version 3 is there)"}, Least: "0.11"}, begins: "the brokers at a:1,b:2 ", says: []string{"expected Kafka 0.11 or later", "without EndTxn version 0 to end transactions, Fetch version 4"}},
 		{err: &kafka.UnreachableError{Brokers: []string{"a:1", "b:2"}, Cause: errors.New("connection refused\nby a")}, begins: "no broker of Kafka ", says: []string{"expected one at a:1, b:2", "found: connection refused by a"}},
 		{err: &kafka.UnreachableError{Brokers: []string{"a:1"}, Hint: "the user or the password is wrong; mend SLUICE_KAFKA_USER", Cause: errors.New("refused")}, begins: "no broker of Kafka ", says: []string{"password"}},
 		{err: &schema.UnsupportedError{Name: "spend", Faults: []schema.Fault{{Path: "A", Reason: "an interface"}, {Path: "B", Reason: "a channel"}}}, begins: "spend.A: ", says: []string{"an interface; spend.B: a channel"}, part: fault},
