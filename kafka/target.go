@@ -46,7 +46,7 @@ type target struct {
 }
 
 // open looks at the cluster and the topics.
-func (t *target) open(ctx context.Context, brokers *answer, log *slog.Logger) (err error) {
+func (t *target) open(ctx context.Context, brokers *answer, begun bool, log *slog.Logger) (err error) {
 	if t.old, err = t.sink.checkTransactions(brokers.versions); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (t *target) open(ctx context.Context, brokers *answer, log *slog.Logger) (e
 		return err
 	}
 	t.cluster = state.cluster
-	if err := t.progress.open(ctx, log); err != nil {
+	if err := t.progress.open(ctx, begun, log); err != nil {
 		return err
 	}
 	for _, found := range kadm.NewClient(t.client).FindTxnCoordinators(ctx, t.transaction) {

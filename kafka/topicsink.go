@@ -111,7 +111,7 @@ func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.
 	}
 	err = s.prepare(ctx)
 	if err == nil {
-		err = t.open(ctx, found, log)
+		err = t.open(ctx, found, o.Begun, log)
 	}
 	if err != nil {
 		client.Close()
