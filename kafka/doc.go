@@ -55,6 +55,19 @@
 // offsets, or with offsets of some consumer that a new job didn't begin from, is a
 // [GroupInUseError], so that nobody's offsets are overwritten.
 //
+// # Dead letters
+//
+//	job.DeadLetter("bad", kafka.Append("orders-bad", codec.JSON[sluice.DeadLetter]()).
+//		Key(func(d sluice.DeadLetter) []byte { return fmt.Appendf(nil, "%s/%d", d.Partition, d.Offset) }))
+//
+// A sink of dead letters is one like any other: its records have a key if the program
+// gives one, such as the bad record's place. A dead letter has the record's value
+// (Bytes), as it was read, and the place, where its key and headers stand for as long
+// as the topic keeps them; DeadLetter.Key is the key at the step that failed, in words.
+// JSON has bytes as base64, a third more than they were, so that the topic's
+// max.message.bytes should be half as large again as the input's: a dead letter that
+// doesn't fit stops the job.
+//
 // # Permissions and versions
 //
 // A source needs Read on its topics and on its group ([PermissionError]). Brokers
