@@ -206,6 +206,9 @@ func savepointOf(ctx context.Context, job *epoch.Job, name string) (epoch.Manife
 
 // held opens a job, and makes nothing; nil if the store, or the job, is not there.
 func (p *place) held(ctx context.Context, name string) (*epoch.Job, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	if info, err := p.env.Files.Stat(p.path); errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() && !p.holdsJob(name) {
 		return nil, nil
 	}
@@ -263,14 +266,11 @@ func (d planned) summary(style styles) string {
 	line := func(name, text string) { fmt.Fprintf(&b, "%-8s%s\n", name, printable(text)) }
 	fmt.Fprintf(&b, "%s %s, branch %s, epoch %d, position %d\n", style.head("plan of"), d.Job, d.Branch, d.Epoch, d.Position)
 	line("store", d.Store)
-	line("stored", d.Stored.String())
-	line("this", d.This.String())
+	line("stored", d.Stored.Build.String())
+	line("this", d.This.Build.String())
 	b.WriteByte('\n')
 	return b.String()
 }
-
-// String names a version and its build.
-func (s planSide) String() string { return "version " + short(s.Version) + ", " + s.Build.String() }
 
 // table has a row for each cause, note and thing to do, the part's name at the
 // first.
