@@ -63,6 +63,8 @@ var inside = map[string]string{
 	"postgres.cellError":          "the column of a misfit, or of damage, told with the row's number by a delivery",
 	"postgres.misfit":             "the Reason of a postgres.ValueError, or the cause of a cellError",
 	"kafka.final":                 "told apart inside of the package, and unwrapped",
+	"connector.notAsked":          "has the text of its cause",
+	"internal/cli.outcome":        "is not told: a plan is, before it",
 	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
 	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
 }
