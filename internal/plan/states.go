@@ -121,7 +121,7 @@ func (c *comparison) carriedState(l *Line, way *carry.Way) {
 			l.Add(Resolves, fmt.Sprintf("%s: taken over from state %s", l.Name, name), "")
 		}
 		for _, d := range s.Differences {
-			if d.Drops {
+			if d.Drops || d.Narrows {
 				c.drop(l, joined(name, d.Path), told(name, d))
 			} else {
 				l.Add(Resolves, told(name, d), "")
