@@ -71,6 +71,7 @@ var inside = map[string]string{
 	"internal/runner.setAsideError": "names job and state, and what the file's error says",
 	"internal/cli.damageError":      "ends fsck, below the list of what is damaged",
 	"internal/epoch.missingError":   "told apart inside of the package, and made a DamagedError or a NoLogError",
+	"connector.notAsked":            "has the text of its cause",
 }
 
 func examples() []example {
