@@ -62,6 +62,7 @@ func (r *runner) commit(ctx context.Context, m epoch.Manifest) (epoch.Manifest, 
 	if err != nil {
 		return m, err
 	}
+	r.pulse.forgets.done(m.Request)
 	r.left.referred(m)
 	r.removeLeftovers(ctx)
 	return m, nil
