@@ -9,7 +9,7 @@ import (
 type batch struct {
 	seq       uint64
 	epoch     *Epoch
-	end       bool // the epoch ends here; there are no records
+	end       bool  // the epoch ends here; there are no records
 	edits     edits // what is deleted by request; there are no records
 	source    int
 	partition string

@@ -18,15 +18,15 @@ type TableSpec[R comparable, S any] struct {
 	// Changes is the node at which, at an epoch's end, what it changed arrives.
 	Changes *Node[Change[R, S]]
 
-	value         *schema.Type[S]
-	own           func(S) S // a copy that shares nothing
-	appendKey     func(dst []byte, r *R) []byte
-	appendElement func(dst []byte, r *R) []byte // nil if the key is all
-	decodeRow     func(e *state.Entry) (R, uint64, error)
-	compareKeys   func(a, b []byte) int
-	compareElements   func(a, b []byte) int // of elements; nil if the key is all
-	byElement     bool
-	sinks         []tableSink[R, S]
+	value           *schema.Type[S]
+	own             func(S) S // a copy that shares nothing
+	appendKey       func(dst []byte, r *R) []byte
+	appendElement   func(dst []byte, r *R) []byte // nil if the key is all
+	decodeRow       func(e *state.Entry) (R, uint64, error)
+	compareKeys     func(a, b []byte) int
+	compareElements func(a, b []byte) int // of elements; nil if the key is all
+	byElement       bool
+	sinks           []tableSink[R, S]
 }
 
 type tableSink[R comparable, S any] struct {

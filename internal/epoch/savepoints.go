@@ -2,7 +2,6 @@ package epoch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -39,7 +38,9 @@ func (j *Job) MakeSavepoint(ctx context.Context, s Savepoint) (Savepoint, error)
 	if err = j.inTime(ctx, s); err != nil {
 		// Whatever kept the floor from being read: a savepoint of which nobody
 		// knows whether it holds is none.
-		err = errors.Join(err, j.DropSavepoint(context.WithoutCancel(ctx), s))
+		if left := j.DropSavepoint(context.WithoutCancel(ctx), s); left != nil {
+			err = fmt.Errorf("%w Yet it could not be: %w", err, left)
+		}
 	}
 	return s, err
 }

@@ -14,11 +14,11 @@ const beatsPerLease = 3
 
 // pulse is the owner's heartbeat; with each beat it looks for requests.
 type pulse struct {
-	r      *runner
-	known  uint64        // newest request that was seen
-	asked  atomic.Uint64 // newest request that is being done
-	drain  chan struct{} // has room for one; asks the committer to read to the end
-	lost   chan error    // has room for one: why the branch is another's
+	r     *runner
+	known uint64        // newest request that was seen
+	asked atomic.Uint64 // newest request that is being done
+	drain chan struct{} // has room for one; asks the committer to read to the end
+	lost  chan error    // has room for one: why the branch is another's
 
 	forgets forgetting
 

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -114,13 +113,11 @@ func (r *runner) save(ctx context.Context, g *saving, m epoch.Manifest) error {
 		at := epoch.Point{Branch: m.Branch, Tasks: map[string]epoch.Epoch{m.Task: m.Epoch}}
 		made, err := r.saveOne(ctx, s, all, at, m.Now)
 		if err != nil {
-			failed = errors.Join(failed, err)
+			failed = first(failed, err)
 			continue
 		}
 		for _, old := range s.Beyond(append(all, made...)) {
-			if err := r.job.DropSavepoint(ctx, old); err != nil {
-				failed = errors.Join(failed, err)
-			}
+			failed = first(failed, r.job.DropSavepoint(ctx, old))
 		}
 		g.mu.Lock()
 		g.made[s.Label] = s.NameAt(m.Now)
@@ -141,6 +138,6 @@ func (r *runner) saveOne(ctx context.Context, s epoch.Schedule, all []epoch.Save
 	if err != nil {
 		return nil, err
 	}
-	r.o.Log.Info("savepoint", "name", name, "epoch", at.Tasks[epoch.FirstTask])
+	r.o.Log.Info("savepoint made", "savepoint", name, "epoch", at.Tasks[epoch.FirstTask])
 	return []epoch.Savepoint{savepoint}, nil
 }
