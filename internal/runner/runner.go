@@ -309,6 +309,8 @@ func (r *runner) attempt(ctx context.Context) error {
 	c.groups.start(ctx)
 	defer c.groups.end()
 	c.forget(run) // before it reads
+	head, _ = r.owner.Head()
+	r.saving.committed(head) // which may be what an owner before made no savepoint of any more
 	run.Start(ctx)
 	r.o.Board.SetRole(vitals.Running)
 	return c.loop(ctx, run)
