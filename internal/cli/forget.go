@@ -77,7 +77,7 @@ func (f forgets) ask(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	edits, err := f.edits(s)
+	edits, keys, err := f.edits(s)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (f forgets) ask(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	request, err := s.job.AskForget(ctx, edits, epoch.ThisProcess().String())
+	request, err := s.job.AskForget(ctx, edits, keys, epoch.ThisProcess().String())
 	if err != nil {
 		return err
 	}
@@ -101,11 +101,13 @@ func (f forgets) ask(c *cobra.Command, p *place, name string) error {
 	return late
 }
 
-// edits are what the keys are in the states that can have them.
-func (f forgets) edits(s snapshot) (edits []epoch.Edit, err error) {
+// edits are what the keys are in the states that can have them, and schemas those of
+// these states' keys.
+func (f forgets) edits(s snapshot) (edits []epoch.Edit, schemas map[string]string, err error) {
+	schemas = map[string]string{}
 	for _, name := range f.states {
 		if _, err := s.form(name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	for _, text := range f.keys {
@@ -117,29 +119,30 @@ func (f forgets) edits(s snapshot) (edits []epoch.Edit, err error) {
 			}
 			form, err := state.FormOf(name, entry)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			key, err := encodeKey(form.Key, text)
 			if err != nil {
 				if len(f.states) > 0 {
-					return nil, usagef("state %s: key %s: %w; its keys are: %s", name, text, err, shape(form.Key))
+					return nil, nil, usagef("state %s: key %s: %w; its keys are: %s", name, text, err, shape(form.Key))
 				}
 				faults = append(faults, fmt.Sprintf("%s has keys of %s", name, shape(form.Key)))
 				continue
 			}
 			edit := epoch.Edit{State: name, Slot: epoch.Slot(xxhash.Sum64(key) >> 48), Hash: epoch.EditHash(s.job.ID(), key)}
+			schemas[name] = entry.Key
 			if found = true; !slices.Contains(edits, edit) {
 				edits = append(edits, edit)
 			}
 		}
 		if !found && len(faults) == 0 {
-			return nil, fmt.Errorf("%s: epoch %d has no state, so that there is nothing to forget", s.job.Name(), s.epoch.Epoch)
+			return nil, nil, fmt.Errorf("%s: epoch %d has no state, so that there is nothing to forget", s.job.Name(), s.epoch.Epoch)
 		}
 		if !found {
-			return nil, usagef("--key %s: no state can have such a key: %s", text, strings.Join(faults, "; "))
+			return nil, nil, usagef("--key %s: no state can have such a key: %s", text, strings.Join(faults, "; "))
 		}
 	}
-	return edits, nil
+	return edits, schemas, nil
 }
 
 // awaitForgotten waits until the newest epoch calls a request done.
@@ -246,6 +249,9 @@ func (f forgotten) String() string {
 	default:
 		line("deleted, in an epoch that was cleaned away since")
 	}
+	for _, name := range f.Unmet {
+		line("not deleted from %s, whose keys had another type by then: ask again for that state", name)
+	}
 	if f.Stage == "gone" {
 		line("gone: no segment, outbox or dead letter in the store holds it any more")
 	} else {
@@ -274,7 +280,7 @@ func (f forgotten) holders(line func(format string, args ...any)) {
 	case f.Stage == "waiting" || f.Merged == nil && f.Last != nil:
 	case f.Last == nil:
 		if f.Segments.Number+f.Outboxes.Number > 0 {
-			line("no epoch of the log needs them; what no savepoint, pin or branch keeps goes with the next clean-up: `sluice gc %s`", f.Job)
+			line("no epoch of the log needs them: `sluice gc %s` removes what no savepoint, pin or branch keeps, and what a process has left once another has run the job", f.Job)
 		}
 	case f.Last.Never:
 		line("epoch %d is the last that needs them, and the owner keeps all epochs: `sluice gc %s` removes them", f.Last.Epoch, f.Job)

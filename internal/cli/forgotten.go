@@ -31,6 +31,9 @@ type forgotten struct {
 	// edits have met.
 	Epoch   *epoch.Epoch `json:"epoch,omitempty"`
 	Entries *int64       `json:"entries,omitempty"`
+	// Unmet are states that had keys of another type by then than when it was asked:
+	// somebody has to ask again for them.
+	Unmet []string `json:"unmet,omitempty"`
 	// Merged is the first epoch whose segments hold none of it, if there is one yet.
 	Merged *epoch.Epoch `json:"merged,omitempty"`
 	// Last is the last epoch of the log that refers to what may hold the entries.
@@ -96,6 +99,7 @@ type tracked struct {
 	request  epoch.Request
 	states   []string
 	found    bool // an epoch with its edits
+	unmet    []string
 	edits    epoch.Epoch
 	entries  int64
 	clean    bool // an epoch from which on nothing is referred to that was before the merge
@@ -179,6 +183,11 @@ func (f *forgetting) walk(ctx context.Context) (err error) {
 func (t *tracked) pass(m epoch.Manifest) {
 	if t.done = m.Request >= t.request.N; t.done && !t.found && !t.clean && slices.Contains(m.Edits, t.request.Edits[0]) {
 		t.found, t.edits, t.entries = true, m.Epoch, m.Counts["forgotten"]
+		for name, key := range sorted(t.request.Keys) {
+			if s, ok := m.State[name]; ok && s.Key != key {
+				t.unmet = append(t.unmet, name)
+			}
+		}
 	}
 	if t.clean = t.clean || t.isClean(m); t.clean {
 		if t.from == 0 {
@@ -328,7 +337,7 @@ func (f *forgetting) one(ctx context.Context, t *tracked, all []dataObject, poin
 	}
 	out.Segments, out.Outboxes = t.holders(f, all)
 	if t.found {
-		out.Epoch, out.Entries = &t.edits, &t.entries
+		out.Epoch, out.Entries, out.Unmet = &t.edits, &t.entries, t.unmet
 	}
 	if t.clean && t.from > f.floor {
 		out.Merged = &t.from

@@ -37,6 +37,9 @@ type Request struct {
 	Time   int64       `json:"time"` // microseconds since 1970 UTC
 	// Edits are the entries to be deleted; a request to forget alone has them.
 	Edits []Edit `json:"edits,omitempty"`
+	// Keys are the Avro schemas of their states' keys, as they were when it was asked:
+	// a state that has other keys by now has none of these entries under that hash.
+	Keys map[string]string `json:"keys,omitempty"`
 }
 
 func (r Request) encode() ([]byte, error) { return encode(r) }
@@ -54,12 +57,13 @@ func (j *Job) Ask(ctx context.Context, kind RequestKind, by string) (Request, er
 	return j.ask(ctx, Request{Kind: kind, By: by})
 }
 
-// AskForget makes a request to delete entries: 1 to [MaxEdits] of them.
-func (j *Job) AskForget(ctx context.Context, edits []Edit, by string) (Request, error) {
+// AskForget makes a request to delete entries: 1 to [MaxEdits] of them. keys are the
+// Avro schemas of their states' keys.
+func (j *Job) AskForget(ctx context.Context, edits []Edit, keys map[string]string, by string) (Request, error) {
 	if len(edits) == 0 || len(edits) > MaxEdits {
 		return Request{}, fmt.Errorf("%s: a request to forget names 1 to %d entries, this one %d; ask more than once", j.name, MaxEdits, len(edits))
 	}
-	return j.ask(ctx, Request{Kind: ForgetRequest, By: by, Edits: edits})
+	return j.ask(ctx, Request{Kind: ForgetRequest, By: by, Edits: edits, Keys: keys})
 }
 
 func (j *Job) ask(ctx context.Context, r Request) (Request, error) {

@@ -120,7 +120,18 @@ func (r *runner) findForgets(ctx context.Context) error {
 func (c *committer) forget(run *engine.Run) {
 	for _, request := range c.r.pulse.forgets.after(c.handed) {
 		c.handed = request.N
+		c.r.warnOfOtherKeys(request)
 		run.Forget(engine.Forget{Request: request.N, Edits: request.Edits})
+	}
+}
+
+// warnOfOtherKeys tells of what a request can't meet: states whose keys have another
+// type since it was made. Somebody has to ask again, for the new keys.
+func (r *runner) warnOfOtherKeys(request epoch.Request) {
+	for name, key := range request.Keys {
+		if spec := r.stateSpec(name); spec != nil && spec.Form.Key.String() != key {
+			r.o.Log.Warn("a request to forget was made for keys of another type; ask again for this state", "request", request.N, "state", name)
+		}
 	}
 }
 

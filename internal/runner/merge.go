@@ -104,6 +104,7 @@ func (c *committer) merged(m merged) error {
 		out = append(out, m.output)
 	}
 	c.segments[m.state] = append(out, segments[at+len(m.inputs):]...)
+	c.r.left.replaced(m.inputs)
 	if m.edited != 0 && c.edited[m.state] == m.edited {
 		delete(c.edited, m.state) // nothing was deleted since it began
 	}

@@ -80,6 +80,9 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 	for {
 		err := r.attempt(ctx)
 		r.left.giveUp()
+		if err == nil { // otherwise a manifest may still come that refers to some of it
+			r.removeLeftovers(context.WithoutCancel(ctx))
+		}
 		var failed *engine.RecordError
 		if err == nil || !errors.As(err, &failed) || !r.sidestep(failed) {
 			return r.result(), unlessStopped(ctx, r.explain(err))

@@ -46,10 +46,10 @@ func (r *runner) startSaving(ctx context.Context) (end func()) {
 	}
 }
 
-// committed says that there is an epoch, which may be the first behind a full hour;
-// one without a clock is from before all data.
+// committed says that there is an epoch, which may be the first behind a full hour.
+// Before the first data there is nothing to save.
 func (g *saving) committed(m epoch.Manifest) {
-	if g == nil || m.Live == nil || m.Now == 0 || len(g.lacking(m.Now)) == 0 {
+	if g == nil || m.Live == nil || m.Position == 0 || len(g.lacking(m.Now)) == 0 {
 		return
 	}
 	select {
