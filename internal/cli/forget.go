@@ -288,6 +288,9 @@ func (f forgotten) holders(line func(format string, args ...any)) {
 		line("epoch %d is the last that needs them: it goes once epoch %d is committed, at %s or later; now with `sluice gc %s --keep 0s --keep-epochs 1`",
 			f.Last.Epoch, f.Last.GoneEpoch, moment(f.Last.micros), f.Job)
 	}
+	for sink, n := range sorted(f.Pending) {
+		line("clean-up waits for sink %s as well, to which %s owed", sink, severalDeliveries(n))
+	}
 	for _, s := range f.Savepoints {
 		line("savepoint %s keeps epoch %d from before: `sluice savepoint drop %s %s`", s.Name, s.Epoch, s.Name, f.Job)
 	}
@@ -304,6 +307,13 @@ func severalOutboxes(n int64) string {
 		return "1 outbox"
 	}
 	return fmt.Sprintf("%s outboxes", count(n))
+}
+
+func severalDeliveries(n uint64) string {
+	if n == 1 {
+		return "1 delivery is"
+	}
+	return fmt.Sprintf("%s deliveries are", count(n))
 }
 
 func metEntries(n int64) string {

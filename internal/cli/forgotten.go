@@ -38,6 +38,8 @@ type forgotten struct {
 	Merged *epoch.Epoch `json:"merged,omitempty"`
 	// Last is the last epoch of the log that refers to what may hold the entries.
 	Last *lastHolder `json:"last,omitempty"`
+	// Pending counts deliveries that are owed, by sink: clean-up waits for them too.
+	Pending map[string]uint64 `json:"pending,omitempty"`
 	// Segments and Outboxes are the objects that may hold them.
 	Segments objects `json:"segments"`
 	Outboxes objects `json:"outboxes"`
@@ -343,7 +345,7 @@ func (f *forgetting) one(ctx context.Context, t *tracked, all []dataObject, poin
 		out.Merged = &t.from
 	}
 	if t.held {
-		out.Last = f.lastHolder(t)
+		out.Last, out.Pending = f.lastHolder(t), pendingOf(f.owner.head)
 	}
 	for _, p := range points {
 		if p.m == nil || t.isClean(*p.m) || p.branch == f.branch && t.clean && p.Epoch >= t.from {
