@@ -29,6 +29,8 @@ type (
 	PanicError = engine.PanicError
 	// RefusedError says that this build can't go on from what is stored.
 	RefusedError = runner.RefusedError
+	// MigrationError says which entry of a state can't be carried over.
+	MigrationError = runner.MigrationError
 	// ConsentError says that a consent names what would not be dropped.
 	ConsentError = runner.ConsentError
 	// DisagreeError says that a sink and the epoch log disagree.

@@ -32,6 +32,7 @@ type Settings struct {
 	Epoch, Grace    time.Duration
 	Shards, Workers int
 	Drop, Gap       []string
+	SetAside        map[string]string
 	Replace         bool
 	Log             *slog.Logger
 	// TransactionPrefix begins the names of the job's transactions; empty: as it was

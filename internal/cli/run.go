@@ -61,6 +61,7 @@ the machine. GOGC, --gc-percent and GOMEMLIMIT overrule that.`,
 	f.IntVar(&s.Workers, "workers", runtime.GOMAXPROCS(0), "the `number` of goroutines that decode")
 	f.DurationVar(&s.Grace, "grace", 20*time.Second, "the `time` that deliveries may take once the job is to stop")
 	f.StringArrayVar(&s.Drop, "drop", nil, "drop the data of a `state`, or of a field as STATE.FIELD; may be repeated (default none)")
+	f.StringToStringVar(&s.SetAside, "set-aside", nil, "put entries of a state that a migration can't carry over into a file, as `STATE=FILE`; may be repeated (default none)")
 	f.StringArrayVar(&s.Gap, "gap", nil, "let a `sink` that is back go on without what it did not get meanwhile; may be repeated (default none)")
 	f.StringVar(&s.TransactionPrefix, "transaction-prefix", "", "what the `names` of the job's transactions in Kafka begin with; fixed at the first start (default the job's name and a slash)")
 	f.DurationVar(&s.Lease, "lease", 10*time.Second, "the `time` without a sign of life after which a process that stands by takes the job over")

@@ -218,7 +218,7 @@ func (c *committer) drained() {
 // manifest is an epoch's manifest; c.mu is held.
 func (c *committer) manifest(w written) epoch.Manifest {
 	head, _ := c.r.owner.Head()
-	m := carry(head)
+	m := carried(head)
 	m.Kind, m.Now, m.Runs = epoch.Data, w.epoch.Now, w.epoch.Runs
 	m.Request = c.r.pulse.forgets.noted(m.Request, w.epoch.Request, c.r.pulse.asked.Load())
 	for source, parts := range w.epoch.Offsets {
@@ -256,7 +256,7 @@ func stateCount(state string) string { return "state." + state }
 // note notes, by an opening, what has been delivered since the newest manifest.
 func (c *committer) note(ctx context.Context) error {
 	head, _ := c.r.owner.Head()
-	m := carry(head)
+	m := carried(head)
 	m.Kind = epoch.Open
 	m.Request = c.r.pulse.forgets.noted(m.Request, 0, c.r.pulse.asked.Load())
 	c.mu.Lock()

@@ -299,10 +299,10 @@ func (r *runner) attempt(ctx context.Context) error {
 		return err
 	}
 	c.groups = r.newGroups(run.Groups())
-	if err := r.restore(ctx, run); err != nil {
+	if err := r.adopt(ctx); err != nil {
 		return err
 	}
-	if err := r.adopt(ctx, run); err != nil {
+	if err := r.restore(ctx, run); err != nil {
 		return err
 	}
 	if err := r.startDeliveries(ctx); err != nil {
@@ -326,7 +326,7 @@ func (r *runner) begin(ctx context.Context, found map[string]map[string]connecto
 		return nil
 	}
 	head, _ := r.owner.Head()
-	next := carry(head)
+	next := carried(head)
 	next.Kind = epoch.Open
 	for source, parts := range found {
 		s := epoch.SourceState{Partitions: maps.Clone(next.Sources[source].Partitions)}

@@ -115,7 +115,7 @@ func (r *runner) newer(ctx context.Context) error {
 // no manifest names one, and is noted before anything is delivered.
 func (r *runner) makeRecords(ctx context.Context) error {
 	head, _ := r.owner.Head()
-	next := carry(head)
+	next := carried(head)
 	next.Kind = epoch.Open
 	made := false
 	for _, s := range r.sinks {
@@ -219,8 +219,8 @@ func deliveryOf(o epoch.Owed, hash, sink string) deliver.Owed {
 	}
 }
 
-// carry is the manifest that follows m if nothing happens.
-func carry(m epoch.Manifest) epoch.Manifest {
+// carried is the manifest that follows m if nothing happens.
+func carried(m epoch.Manifest) epoch.Manifest {
 	next := epoch.Manifest{
 		Now: m.Now, Sources: maps.Clone(m.Sources), Watermarks: m.Watermarks,
 		State: maps.Clone(m.State), Partial: m.Partial, Request: m.Request, Sinks: map[string]epoch.SinkState{},
