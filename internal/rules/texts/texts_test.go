@@ -144,6 +144,7 @@ func examples() []example {
 		{err: &epoch.PrefixError{Job: "spend", Expected: "spend/", Found: "other/"}, begins: "spend: ", says: []string{`"spend/"`, `"other/"`}},
 		{err: &epoch.DamagedError{At: at(), Object: "spend/job.json", Expected: "a sum", Found: "none"}, begins: atText, says: []string{"spend/job.json", "expected a sum", "found none", "Nothing was changed"}},
 		{err: &epoch.CleanedError{At: at(), Floor: 1900}, begins: atText, says: []string{"1900"}},
+		{err: &epoch.TooLateError{At: at(), Name: "before", Floor: 1900}, begins: atText, says: []string{"savepoint before", "1900", "taken back"}},
 		{err: &epoch.NoJobError{Job: "spend", Store: "/data"}, begins: "spend: ", says: []string{"/data"}},
 		{err: &epoch.NoLogError{At: epoch.At{Job: "spend", Branch: "side", Task: "0.0"}}, begins: "spend: ", says: []string{"branch side", "task 0.0"}},
 		{err: &epoch.RequestedError{Request: epoch.Request{N: 3, By: "ann on db7"}}, says: []string{"ann on db7", "request 3"}, part: "what the log says of a standby that was asked to stop: it ends as it should"},
