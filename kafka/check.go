@@ -29,10 +29,14 @@ func (s topicSink) Check(ctx context.Context, o connector.Opening) error {
 		return err
 	}
 	defer client.Close()
-	if _, err := reach(ctx, o.Env, client, brokers); err != nil {
+	found, err := reach(ctx, o.Env, client, brokers)
+	if err != nil {
 		return connector.NotAsked(err)
 	}
-	if err = s.look(ctx, client); err == nil || isAnswer(err) {
+	if err := found.has(s.needs()...); err != nil {
+		return err
+	}
+	if err = s.look(ctx, client, found); err == nil || isAnswer(err) {
 		return err
 	}
 	return connector.NotAsked(err)
@@ -53,8 +57,8 @@ func (s *topicSink) rehearse(ctx context.Context) error {
 }
 
 // look looks at the brokers and the topic, as opening does, and makes nothing.
-func (s *topicSink) look(ctx context.Context, client *kgo.Client) error {
-	if _, err := s.checkBrokers(ctx, client); err != nil {
+func (s *topicSink) look(ctx context.Context, client *kgo.Client, brokers *answer) error {
+	if _, err := s.checkTransactions(brokers.versions); err != nil {
 		return err
 	}
 	state, err := describeTopic(ctx, client, s.topic)
