@@ -51,6 +51,7 @@ var arrows = []arrow{
 	{"internal/memory", "internal/epoch", ""},
 	{"internal/scaffold", "", ""},
 	{"internal/avrofile", "", "github.com/klauspost/compress"},
+	{"internal/tabular", "schema internal/avrofile", "github.com/parquet-go/parquet-go"},
 	{"internal/vitals", "env", ""},
 	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
