@@ -25,47 +25,7 @@ func stateCommand(p *place) *cobra.Command {
 		Long: `What is in a job's state, at its newest epoch or any other that is kept. The job
 may be running: an epoch does not change any more.`,
 	}
-	return group(c, stateListCommand(p), stateReadCommand(p), stateExportCommand(p))
-}
-
-// snapshot is a job at the end of one of its epochs.
-type snapshot struct {
-	job   *epoch.Job
-	epoch epoch.Manifest
-}
-
-// looking are the flags of commands that look at an epoch.
-type looking struct {
-	epoch  int64
-	branch string
-}
-
-func (l *looking) addTo(c *cobra.Command) {
-	c.Flags().Int64Var(&l.epoch, "epoch", -1, "the `number` of the epoch; -1: the newest")
-	c.Flags().StringVar(&l.branch, "branch", "", "the `branch`; defaults to the live one")
-}
-
-// at reads the manifest of the epoch that is meant.
-func (l *looking) at(ctx context.Context, job *epoch.Job) (s snapshot, err error) {
-	s.job = job
-	branch := l.branch
-	if branch == "" {
-		if branch, err = liveBranch(ctx, job); err != nil {
-			return s, err
-		}
-	}
-	if l.epoch < 0 {
-		head, err := job.Head(ctx, branch, epoch.FirstTask)
-		s.epoch = head.Manifest
-		return s, err
-	}
-	if s.epoch, err = job.Manifest(ctx, branch, epoch.FirstTask, epoch.Epoch(l.epoch)); err != nil {
-		return s, fmt.Errorf("%w; `sluice log %s --limit 0` lists the epochs that are kept", err, job.Name())
-	}
-	if s.epoch.Kind == epoch.Seal {
-		return s, fmt.Errorf("%s: branch %s: epoch %d is the seal and has no state; the last with state is %d", job.Name(), branch, l.epoch, l.epoch-1)
-	}
-	return s, nil
+	return group(c, stateListCommand(p), stateReadCommand(p), stateExportCommand(p), stateDiffCommand(p))
 }
 
 // form is that of a state, or an error that names the states that there are.
@@ -240,7 +200,7 @@ func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) erro
 	}
 	slot := epoch.Slot(xxhash.Sum64(key) >> 48)
 	out := bufio.NewWriter(w)
-	render := newJSONWriter(f, false)
+	render := newJSONWriter(f)
 	found := false
 	for e, err := range s.entries(ctx, f, epoch.Slots{First: slot, Last: slot}) {
 		if err != nil {
@@ -262,16 +222,15 @@ func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) erro
 	return out.Flush()
 }
 
-// jsonWriter writes entries as lines of JSON.
+// jsonWriter writes entries as lines of JSON, without their keys.
 type jsonWriter struct {
-	keys                bool // with their keys
-	form                state.Form
-	key, element, value func(dst, src []byte) (out, rest []byte, err error)
-	buf                 []byte
+	form           state.Form
+	element, value func(dst, src []byte) (out, rest []byte, err error)
+	buf            []byte
 }
 
-func newJSONWriter(f state.Form, keys bool) *jsonWriter {
-	w := &jsonWriter{keys: keys, form: f, key: schema.JSON(f.Key), value: schema.JSON(f.Value)}
+func newJSONWriter(f state.Form) *jsonWriter {
+	w := &jsonWriter{form: f, value: schema.JSON(f.Value)}
 	if f.Element != nil {
 		w.element = schema.JSON(f.Element)
 	}
@@ -281,27 +240,19 @@ func newJSONWriter(f state.Form, keys bool) *jsonWriter {
 // line is an entry as a line, which holds until the next.
 func (w *jsonWriter) line(e *state.Entry) ([]byte, error) {
 	w.buf = w.buf[:0]
-	if !w.keys && w.element == nil {
+	if w.element == nil {
 		if err := w.add("", w.value, e.Value); err != nil {
 			return nil, err
 		}
 		w.buf = append(w.buf, '\n')
 		return w.buf, nil
 	}
-	if w.keys {
-		if err := w.add(`,"key":`, w.key, e.Key); err != nil {
-			return nil, err
-		}
-	}
-	if w.element != nil {
-		if err := w.add(`,"element":`, w.element, e.Element); err != nil {
-			return nil, err
-		}
+	if err := w.add(`{"element":`, w.element, e.Element); err != nil {
+		return nil, err
 	}
 	if err := w.add(`,"value":`, w.value, e.Value); err != nil {
 		return nil, err
 	}
-	w.buf[0] = '{' // in the first comma's place
 	w.buf = append(w.buf, "}\n"...)
 	return w.buf, nil
 }

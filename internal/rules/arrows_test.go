@@ -60,7 +60,7 @@ var arrows = []arrow{
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
 	{"internal/runner", "connector env schema store internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/outbox internal/state internal/vitals", ""},
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
-	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state",
+	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state internal/tabular",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
 	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 
@@ -101,6 +101,7 @@ var edge = map[string]string{
 	"internal/epoch/owner.go":     "commits",
 	"internal/epoch/pins.go":      "reads and writes pins, savepoints and floors",
 	"internal/epoch/process.go":   "asks the operating system who this process is",
+	"internal/epoch/reading.go":   "pins what is read",
 	"internal/epoch/request.go":   "makes and reads requests",
 	"internal/epoch/standby.go":   "waits for an owner",
 	"internal/epoch/take.go":      "takes a log over",

@@ -281,4 +281,3 @@ func appendSized(dst []byte, s *schema.Schema, raw []byte) ([]byte, error) {
 	}
 	return append(dst, raw...), nil
 }
-
