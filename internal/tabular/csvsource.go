@@ -39,8 +39,11 @@ func newCSVSource(f File, l Layout, o ReadOptions) (source, error) {
 	if s.columns, err = l.choose(names, o, true); err != nil {
 		return nil, err
 	}
-	for _, c := range s.columns.columns {
+	for i, c := range s.columns.columns {
 		read, err := cellOf(c, &s.tape, o.Ignore)
+		if s.columns.from[i] < 0 {
+			read, err = noCell(c)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -42,6 +42,12 @@ func cellOf(c column, t *tape, ignore bool) (cellFunc, error) {
 	}, nil
 }
 
+// noCell appends the default of a column that a file lacks.
+func noCell(c column) (cellFunc, error) {
+	standard, err := defaultOf(c)
+	return func(dst, _ []byte, _ bool) ([]byte, error) { return append(dst, standard...), nil }, err
+}
+
 // filledCell compiles what reads cells that have a text.
 func filledCell(s *schema.Schema, t *tape, ignore bool) (cellFunc, error) {
 	switch {

@@ -281,7 +281,7 @@ func leafOf(s *schema.Schema) (parquet.Node, leafFunc) {
 		for i, symbol := range s.Symbols() {
 			symbols[i] = []byte(symbol)
 		}
-		return parquet.Enum(), func(src []byte) (parquet.Value, []byte, error) {
+		return parquet.String(), func(src []byte) (parquet.Value, []byte, error) {
 			i, rest, err := readIndex(src, len(symbols))
 			if err != nil {
 				return parquet.Value{}, nil, err
