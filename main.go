@@ -13,7 +13,7 @@ import (
 //
 //	func main() { sluice.Main(job()) }
 //
-// The commands are run, stop, status and describe; each tells its flags with --help.
+// The commands are run, import, stop, status and describe; each tells its flags with --help.
 // They are a thin layer over [Job.Run], which a program that has a command line
 // already calls itself.
 //
@@ -23,7 +23,7 @@ import (
 // job's CPU goes into the collector. The variables GOGC and GOMEMLIMIT and the
 // flag --gc-percent overrule that. Job.Run leaves the collector as it is.
 func Main(job *Job) {
-	os.Exit(cli.RunJob(cli.Job{Name: job.name, Check: job.Check, Version: job.version, Run: job.runSettings}, os.Args[1:]))
+	os.Exit(cli.RunJob(cli.Job{Name: job.name, Check: job.Check, Version: job.version, Run: job.runSettings, Import: job.importSettings}, os.Args[1:]))
 }
 
 // runSettings runs the job as its command line was told to.
@@ -41,4 +41,21 @@ func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
 			s.Committed(told)
 		},
 	})
+}
+
+// importSettings imports what its command line was told to.
+func (job *Job) importSettings(ctx context.Context, s cli.ImportSettings) (cli.Imported, error) {
+	im := Import{Offsets: s.Offsets, Groups: s.Groups, BeginRest: s.BeginRest, IgnoreUnknown: s.IgnoreUnknown, Read: s.Read}
+	for _, f := range s.Files {
+		im.Files = append(im.Files, ImportFile(f))
+	}
+	done, err := job.Import(ctx, Options{Store: s.Store, Log: s.Log, TransactionPrefix: s.TransactionPrefix, Volatile: s.Volatile}, im)
+	var out cli.Imported
+	for _, state := range done.States {
+		out.States = append(out.States, cli.ImportedState(state))
+	}
+	for _, p := range done.Offsets {
+		out.Offsets = append(out.Offsets, cli.ImportedOffset{Source: p.Source, Partition: p.Partition, Next: p.Next})
+	}
+	return out, err
 }

@@ -15,11 +15,14 @@ type descriptor struct {
 // good, and its types. It is immutable, and may be a package's variable. The
 // value's schema is derived from the Go type and stored with the data; package
 // schema says which types can be stored, and how.
-type State[K comparable, S any] struct{ d descriptor }
+type State[K comparable, S any] struct {
+	d      descriptor
+	intake func(stage *engine.Stage[K], value *schema.Type[S]) (engine.Intake, error) // nil: rows are entries
+}
 
 // NewState describes a state of one value of type S per key of type K.
 func NewState[K comparable, S any](name string) State[K, S] {
-	return State[K, S]{descriptor{name: name}}
+	return State[K, S]{d: descriptor{name: name}}
 }
 
 // Meaning gives the state a meaning version: another number says that equal
@@ -28,12 +31,15 @@ func (s State[K, S]) Meaning(version int) State[K, S] { s.d.meaning = version; r
 
 // MapState describes a state of a map per key, stored element by element: what
 // a change costs is the element, not the map. See [Setup.Map].
-type MapState[K, E comparable, V any] struct{ d descriptor }
+type MapState[K, E comparable, V any] struct {
+	d      descriptor
+	intake func(stage *engine.Stage[K], elements *schema.Key[E], value *schema.Type[V]) (engine.Intake, error) // nil: rows are entries
+}
 
 // NewMapState describes a state that has, for each key of type K, values of
 // type V by elements of type E.
 func NewMapState[K, E comparable, V any](name string) MapState[K, E, V] {
-	return MapState[K, E, V]{descriptor{name: name}}
+	return MapState[K, E, V]{d: descriptor{name: name}}
 }
 
 // Meaning gives the state a meaning version, see [State.Meaning].
@@ -41,12 +47,15 @@ func (s MapState[K, E, V]) Meaning(version int) MapState[K, E, V] { s.d.meaning 
 
 // ListState describes a state of a list per key, stored element by element.
 // See [Setup.List].
-type ListState[K comparable, V any] struct{ d descriptor }
+type ListState[K comparable, V any] struct {
+	d      descriptor
+	intake func(stage *engine.Stage[K], numbers *schema.Key[int64], value *schema.Type[V]) (engine.Intake, error) // nil: rows are entries
+}
 
 // NewListState describes a state that has, for each key of type K, a list of
 // values of type V.
 func NewListState[K comparable, V any](name string) ListState[K, V] {
-	return ListState[K, V]{descriptor{name: name}}
+	return ListState[K, V]{d: descriptor{name: name}}
 }
 
 // Meaning gives the state a meaning version, see [State.Meaning].
@@ -81,7 +90,13 @@ func addState[K comparable, S any](job *Job, stage *engine.Stage[K], s State[K, 
 	if stage == nil {
 		return nil
 	}
-	spec, err := engine.AddState(job.graph, stage, s.d.specOf("value", o), value)
+	untyped := s.d.specOf("value", o)
+	if s.intake != nil {
+		if untyped.Intake, err = s.intake(stage, value); err != nil {
+			job.fault("state %q: %v", s.d.name, err)
+		}
+	}
+	spec, err := engine.AddState(job.graph, stage, untyped, value)
 	if err != nil {
 		job.fault("state %q: %v", s.d.name, err)
 	}
@@ -89,7 +104,7 @@ func addState[K comparable, S any](job *Job, stage *engine.Stage[K], s State[K, 
 }
 
 // addElementState is addState for maps and lists.
-func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d descriptor, kind string, o owner) (*engine.TableSpec[engine.Pair[K, E], V], *schema.Key[E]) {
+func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d descriptor, intake func(*engine.Stage[K], *schema.Key[E], *schema.Type[V]) (engine.Intake, error), kind string, o owner) (*engine.TableSpec[engine.Pair[K, E], V], *schema.Key[E]) {
 	job.claim("state", d.name, o.from)
 	value, err := schema.Of[V](d.name)
 	if err != nil {
@@ -102,7 +117,13 @@ func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d
 	if stage == nil || err != nil || kerr != nil {
 		return nil, nil
 	}
-	spec, err := engine.AddElementState(job.graph, stage, d.specOf(kind, o), elements, value)
+	untyped := d.specOf(kind, o)
+	if intake != nil {
+		if untyped.Intake, err = intake(stage, elements, value); err != nil {
+			job.fault("state %q: %v", d.name, err)
+		}
+	}
+	spec, err := engine.AddElementState(job.graph, stage, untyped, elements, value)
 	if err != nil {
 		job.fault("state %q: %v", d.name, err)
 		return nil, nil

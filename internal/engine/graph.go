@@ -62,6 +62,8 @@ type StateSpec struct {
 	Form state.Form
 	// Check tells whether stored values of a schema can be loaded.
 	Check func(value *schema.Schema) error
+	// Intake makes entries of rows that come from elsewhere.
+	Intake Intake
 
 	index     int
 	entrySize int // bytes in memory of an entry and its place in the index

@@ -21,7 +21,7 @@ const public = ". codec codec/registry codec/registry/registrytest connector env
 var arrows = []arrow{
 	// The API knows the runner and the engine. internal/deliver is here for the
 	// type of an error alone, internal/operate shows users how a run is.
-	{".", "connector env schema store internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/vitals",
+	{".", "connector env schema store internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/tabular internal/vitals",
 		"github.com/prometheus/client_golang"},
 	{"sluicetest", ". connector env schema store", ""},
 
@@ -58,7 +58,7 @@ var arrows = []arrow{
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
 	{"internal/engine", "connector env schema internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
-	{"internal/runner", "connector env schema store internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/outbox internal/state internal/vitals", ""},
+	{"internal/runner", "connector env schema store internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/outbox internal/state internal/tabular internal/vitals", "github.com/cespare/xxhash/v2"},
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state internal/tabular",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
@@ -95,6 +95,7 @@ var exampleTests = []arrow{
 var edge = map[string]string{
 	"internal/epoch/create.go":    "creates objects",
 	"internal/epoch/heartbeat.go": "beats",
+	"internal/epoch/import.go":    "makes a job's first epoch of what comes from elsewhere",
 	"internal/epoch/job.go":       "opens a job's store",
 	"internal/epoch/log.go":       "reads the log",
 	"internal/epoch/lost.go":      "finds that a record is lost",
