@@ -115,7 +115,7 @@ func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
 	for name, partitions := range sources {
 		base.Sources[name] = sourceState(partitions)
 	}
-	i := &importer{o: o, owner: owner, read: im.Read}
+	i := &importer{o: o, owner: owner, read: im.Read, runBytes: importRunBytes}
 	defer i.cleanUp(ctx)
 	for n, file := range im.Files {
 		entry := entryOf(specs[n])
@@ -170,12 +170,13 @@ func layoutOf(spec *engine.StateSpec) tabular.Layout {
 
 // importer turns files into segments.
 type importer struct {
-	o     Options
-	owner *epoch.Owner
-	read  func(state string, rows, offset int64)
-	tried []string // paths of objects that may be there
-	keep  []string // of them, what the epoch refers to
-	done  bool
+	o        Options
+	owner    *epoch.Owner
+	read     func(state string, rows, offset int64)
+	runBytes int      // of a run
+	tried    []string // paths of objects that may be there
+	keep     []string // of them, what the epoch refers to
+	done     bool
 }
 
 // newName is a new name for an object.

@@ -54,7 +54,7 @@ func (e *twiceError) Error() string {
 	return fmt.Sprintf("the key %s comes twice: expected one row for each, found %s", e.shown, strings.Join(e.places, " and "))
 }
 
-func (r *importRuns) full() bool { return len(r.buf) >= importRunBytes }
+func (r *importRuns) full() bool { return len(r.buf) >= r.runBytes }
 
 // rowOf is an entry's key and element.
 func (r *importRuns) rowOf(it importItem) []byte { return r.buf[it.start:it.row] }
