@@ -29,10 +29,15 @@ type (
 	PanicError = engine.PanicError
 	// RefusedError says that this build can't go on from what is stored.
 	RefusedError = runner.RefusedError
+	// MigrationError says which entry of a state can't be carried over.
+	MigrationError = runner.MigrationError
 	// ConsentError says that a consent names what would not be dropped.
 	ConsentError = runner.ConsentError
 	// DisagreeError says that a sink and the epoch log disagree.
 	DisagreeError = deliver.DisagreeError
+	// RejectedError says that a sink refuses a row for what it holds, so that the
+	// job can't go on until a person has mended one of the two.
+	RejectedError = deliver.RejectedError
 	// FencedError says that another process has taken the job over.
 	FencedError = epoch.FencedError
 	// VoidError says that a process slept while others went on, and is fenced.

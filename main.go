@@ -13,7 +13,8 @@ import (
 //
 //	func main() { sluice.Main(job()) }
 //
-// The commands are run, import, stop, status and describe; each tells its flags with --help.
+// The commands are run, plan, import, stop, status and describe; each tells its flags
+// with --help.
 // They are a thin layer over [Job.Run], which a program that has a command line
 // already calls itself.
 //
@@ -23,14 +24,16 @@ import (
 // job's CPU goes into the collector. The variables GOGC and GOMEMLIMIT and the
 // flag --gc-percent overrule that. Job.Run leaves the collector as it is.
 func Main(job *Job) {
-	os.Exit(cli.RunJob(cli.Job{Name: job.name, Check: job.Check, Version: job.version, Run: job.runSettings, Import: job.importSettings}, os.Args[1:]))
+	os.Exit(cli.RunJob(cli.Job{
+		Name: job.name, Check: job.Check, Version: job.version, Ways: job.ways, CheckSinks: job.checkSinks, Run: job.runSettings, Import: job.importSettings,
+	}, os.Args[1:]))
 }
 
 // runSettings runs the job as its command line was told to.
 func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
 	return job.Run(ctx, Options{
 		Store: s.Store, Epoch: s.Epoch, Shards: s.Shards, Workers: s.Workers,
-		Grace: s.Grace, Drop: s.Drop, Gap: s.Gap, Replace: s.Replace, Log: s.Log,
+		Grace: s.Grace, Drop: s.Drop, SetAside: s.SetAside, Gap: s.Gap, Replace: s.Replace, Log: s.Log,
 		TransactionPrefix: s.TransactionPrefix, Lease: s.Lease, TakeOver: s.TakeOver, Keep: s.Keep, KeepEpochs: s.KeepEpochs,
 		MemoryLimit: s.MemoryLimit, Volatile: s.Volatile, Listener: s.Listener, Asked: s.Asked,
 		Committed: func(c Committed) {

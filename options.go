@@ -32,6 +32,11 @@ type Options struct {
 	// Grace is how long deliveries may take once the job is to stop. Defaults to
 	// 20 s.
 	Grace time.Duration
+	// SetAside names files, by state, that entries are written to which a
+	// migration can't carry over, as lines of JSON with their keys, values and
+	// errors; they are no part of the state then. A state without a file is not
+	// migrated if an entry fails. A file of another migration is not written over.
+	SetAside map[string]string
 	// Drop names the states, and fields of states (as "state.Field"), whose
 	// stored data this build may drop.
 	Drop []string

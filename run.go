@@ -183,7 +183,7 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 		Workers: orInt(o.Workers, runtime.GOMAXPROCS(0)), Shards: orInt(o.Shards, runtime.GOMAXPROCS(0)),
 		EpochEvery: orDuration(o.Epoch, time.Second), EpochBytes: int64(orInt(int(o.EpochBytes), 256<<20)),
 		BatchRecords: orInt(o.BatchRecords, 2048), BatchBytes: orInt(o.BatchBytes, 1<<20),
-		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, Gap: o.Gap, Replace: o.Replace, TransactionPrefix: o.TransactionPrefix,
+		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, SetAside: o.SetAside, Gap: o.Gap, Replace: o.Replace, TransactionPrefix: o.TransactionPrefix,
 		Lease: orDuration(o.Lease, 10*time.Second), TakeOver: o.TakeOver,
 		Keep: orDuration(o.Keep, 10*time.Minute), KeepEpochs: keepEpochs(o.KeepEpochs),
 		Limit: memoryLimit(o.MemoryLimit), Board: vitals.New(o.Env.Clock), Asked: o.Asked, Volatile: o.Volatile,
@@ -250,14 +250,14 @@ func (job *Job) version() epoch.Version {
 		keys[s.ID] = s
 	}
 	for _, s := range job.graph.States() {
-		schemas := epoch.StateSchemas{Operator: s.Operator, Meaning: s.Meaning, Key: s.Form.Key.String(), Value: s.Form.Value.String()}
+		schemas := epoch.StateSchemas{Operator: s.Operator, Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Key: s.Form.Key.String(), Value: s.Form.Value.String()}
 		if s.Form.Element != nil {
-			schemas.Element = s.Form.Element.String()
+			schemas.Kind, schemas.Element = s.Kind, s.Form.Element.String()
 		}
 		v.States[s.Name] = schemas
 		v.Operators[s.Operator] = epoch.Part{Kind: s.Operation, Inputs: job.claims[s.Operator].from}
 		note(v.Functions, s.Operator, s.Function)
-		note(v.Functions, s.Operator+" key", keys[s.Stage].Function)
+		note(v.Functions, epoch.KeyFunction(s.Operator), keys[s.Stage].Function)
 	}
 	for _, s := range job.graph.Sinks() {
 		part := partOf(s.Sink.Describe(), job.sinks[s.Name].from)
@@ -266,7 +266,7 @@ func (job *Job) version() epoch.Version {
 			part.Schemas["key"] = s.Key.String()
 		}
 		v.Sinks[s.Name] = part
-		note(v.Functions, s.Name, s.Function)
+		note(v.Functions, epoch.RowFunction(s.Name), s.Function)
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/schema"
 )
@@ -17,6 +18,7 @@ type descriptor struct {
 // schema says which types can be stored, and how.
 type State[K comparable, S any] struct {
 	d      descriptor
+	carry  carry.Spec[K, S]
 	intake func(stage *engine.Stage[K], value *schema.Type[S]) (engine.Intake, error) // nil: rows are entries
 }
 
@@ -33,6 +35,7 @@ func (s State[K, S]) Meaning(version int) State[K, S] { s.d.meaning = version; r
 // a change costs is the element, not the map. See [Setup.Map].
 type MapState[K, E comparable, V any] struct {
 	d      descriptor
+	carry  carry.Spec[engine.Pair[K, E], V]
 	intake func(stage *engine.Stage[K], elements *schema.Key[E], value *schema.Type[V]) (engine.Intake, error) // nil: rows are entries
 }
 
@@ -49,6 +52,7 @@ func (s MapState[K, E, V]) Meaning(version int) MapState[K, E, V] { s.d.meaning 
 // See [Setup.List].
 type ListState[K comparable, V any] struct {
 	d      descriptor
+	carry  carry.Spec[engine.Pair[K, int64], V]
 	intake func(stage *engine.Stage[K], numbers *schema.Key[int64], value *schema.Type[V]) (engine.Intake, error) // nil: rows are entries
 }
 
@@ -96,7 +100,7 @@ func addState[K comparable, S any](job *Job, stage *engine.Stage[K], s State[K, 
 			job.fault("state %q: %v", s.d.name, err)
 		}
 	}
-	spec, err := engine.AddState(job.graph, stage, untyped, value)
+	spec, err := engine.AddState(job.graph, stage, untyped, value, s.carry)
 	if err != nil {
 		job.fault("state %q: %v", s.d.name, err)
 	}
@@ -104,7 +108,7 @@ func addState[K comparable, S any](job *Job, stage *engine.Stage[K], s State[K, 
 }
 
 // addElementState is addState for maps and lists.
-func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d descriptor, intake func(*engine.Stage[K], *schema.Key[E], *schema.Type[V]) (engine.Intake, error), kind string, o owner) (*engine.TableSpec[engine.Pair[K, E], V], *schema.Key[E]) {
+func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d descriptor, carried carry.Spec[engine.Pair[K, E], V], intake func(*engine.Stage[K], *schema.Key[E], *schema.Type[V]) (engine.Intake, error), kind string, o owner) (*engine.TableSpec[engine.Pair[K, E], V], *schema.Key[E]) {
 	job.claim("state", d.name, o.from)
 	value, err := schema.Of[V](d.name)
 	if err != nil {
@@ -123,7 +127,7 @@ func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d
 			job.fault("state %q: %v", d.name, err)
 		}
 	}
-	spec, err := engine.AddElementState(job.graph, stage, untyped, elements, value)
+	spec, err := engine.AddElementState(job.graph, stage, untyped, elements, value, carried)
 	if err != nil {
 		job.fault("state %q: %v", d.name, err)
 		return nil, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/schema"
 )
@@ -121,7 +122,7 @@ func (e *encoder) start() (*engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := engine.AddState(g, keyed.Stage, engine.StateSpec{Name: "spend", Kind: "value", Operator: "spend", Operation: "fold"}, value)
+	spec, err := engine.AddState(g, keyed.Stage, engine.StateSpec{Name: "spend", Kind: "value", Operator: "spend", Operation: "fold"}, value, carry.Spec[string, spend]{})
 	if err != nil {
 		return nil, err
 	}

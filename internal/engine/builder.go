@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"github.com/sluicestream/sluice/internal/carry"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,13 @@ func (g *Graph) Build() error {
 	}
 	if len(g.states) > maxTables {
 		b.faults = append(b.faults, fmt.Sprintf("a job has at most %d states; this one has %d", maxTables, len(g.states)))
+	}
+	for _, s := range g.states {
+		s.KeyMeaning = g.stages[s.Stage-1].meaning
+		var err error
+		if s.Carrier, err = s.newCarrier(carry.Target{Kind: s.Kind, Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: s.Form}); err != nil {
+			b.faults = append(b.faults, fmt.Sprintf("state %q: %v", s.Name, err))
+		}
 	}
 	if len(b.faults) > 0 {
 		return fmt.Errorf("%s", strings.Join(b.faults, "; "))

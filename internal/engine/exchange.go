@@ -27,6 +27,9 @@ type Stage[K comparable] struct {
 // Keys returns the keys' codec.
 func (s *Stage[K]) Keys() *schema.Key[K] { return s.keys }
 
+// SetMeaning sets the author's meaning version of the keys.
+func (s *Stage[K]) SetMeaning(g *Graph, version int) { g.stages[s.id-1].meaning = version }
+
 // KeyContext is the key in hand in one shard of a stage.
 type KeyContext[K comparable] struct {
 	Key  K

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
 )
@@ -33,6 +34,7 @@ type stageSpec struct {
 	id       int
 	key      *schema.Schema
 	function string // name of the function that gives the key
+	meaning  int    // of the key
 	start    func(in *Instance) func(pieces []pieceOf)
 
 	origins []int // stages that records come from, 0 for the workers; sorted
@@ -64,6 +66,13 @@ type StateSpec struct {
 	Check func(value *schema.Schema) error
 	// Intake makes entries of rows that come from elsewhere.
 	Intake Intake
+	// KeyMeaning is the author's meaning version of the key. It is there, and so is
+	// Carrier, once the graph has been built.
+	KeyMeaning int
+	// Carrier tells how the state comes from what is stored.
+	Carrier carry.Carrier
+
+	newCarrier func(carry.Target) (carry.Carrier, error)
 
 	index     int
 	entrySize int // bytes in memory of an entry and its place in the index

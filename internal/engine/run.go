@@ -253,18 +253,6 @@ func (r *Run) Entries(number int) (n int64) {
 	return n
 }
 
-// Dump encodes all of a state.
-func (r *Run) Dump(number int) ([]*state.Changes, error) {
-	out := make([]*state.Changes, r.shards)
-	for i, t := range r.tables[number] {
-		out[i] = new(state.Changes)
-		if err := t.dump(out[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
 // Slots are the slots of each shard.
 func (r *Run) Slots() []epoch.Slots {
 	out := make([]epoch.Slots, r.shards)

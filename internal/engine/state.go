@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
 )
@@ -43,7 +43,6 @@ type tableHandle interface {
 	loaded()
 	reserve(entries int64)
 	resolve(stored *schema.Schema) error
-	dump(c *state.Changes) error
 	number() int
 	size() (entries, bytes int64)
 	held() int64
@@ -57,7 +56,7 @@ type Pair[K comparable, E comparable] struct {
 }
 
 // AddState adds a state of one value per key to the stage of keyed.
-func AddState[K comparable, S any](g *Graph, stage *Stage[K], spec StateSpec, value *schema.Type[S]) (*TableSpec[K, S], error) {
+func AddState[K comparable, S any](g *Graph, stage *Stage[K], spec StateSpec, value *schema.Type[S], carried carry.Spec[K, S]) (*TableSpec[K, S], error) {
 	keys := stage.keys
 	t := &TableSpec[K, S]{
 		appendKey: func(dst []byte, r *K) []byte { return keys.Append(dst, *r) },
@@ -70,11 +69,11 @@ func AddState[K comparable, S any](g *Graph, stage *Stage[K], spec StateSpec, va
 	if spec.Intake.New == nil {
 		spec.Intake.New = ownEntries(keys, value)
 	}
-	return addTable(g, stage.id, spec, t, value)
+	return addTable(g, stage.id, spec, t, value, carried)
 }
 
 // AddElementState adds a state of many elements per key, each stored by itself.
-func AddElementState[K, E comparable, V any](g *Graph, stage *Stage[K], spec StateSpec, elements *schema.Key[E], value *schema.Type[V]) (*TableSpec[Pair[K, E], V], error) {
+func AddElementState[K, E comparable, V any](g *Graph, stage *Stage[K], spec StateSpec, elements *schema.Key[E], value *schema.Type[V], carried carry.Spec[Pair[K, E], V]) (*TableSpec[Pair[K, E], V], error) {
 	keys := stage.keys
 	t := &TableSpec[Pair[K, E], V]{
 		byElement:     true,
@@ -92,7 +91,7 @@ func AddElementState[K, E comparable, V any](g *Graph, stage *Stage[K], spec Sta
 	if spec.Intake.New == nil {
 		spec.Intake.New = ownElements(keys, elements, value)
 	}
-	return addTable(g, stage.id, spec, t, value)
+	return addTable(g, stage.id, spec, t, value, carried)
 }
 
 // elementHash is the hash of a row of a map or list: the slot is the key's.
@@ -101,7 +100,7 @@ func elementHash(key uint64, element []byte) uint64 {
 	return key&slotBits | (key*0x9e3779b97f4a7c15+xxhash.Sum64(element))&^slotBits
 }
 
-func addTable[R comparable, S any](g *Graph, stage int, spec StateSpec, t *TableSpec[R, S], value *schema.Type[S]) (*TableSpec[R, S], error) {
+func addTable[R comparable, S any](g *Graph, stage int, spec StateSpec, t *TableSpec[R, S], value *schema.Type[S], carried carry.Spec[R, S]) (*TableSpec[R, S], error) {
 	compare, err := schema.Comparer(spec.Form.Key)
 	if err != nil {
 		return nil, err
@@ -116,6 +115,8 @@ func addTable[R comparable, S any](g *Graph, stage int, spec StateSpec, t *Table
 		_, err := value.Reader(stored)
 		return err
 	}
+	codec := carry.Codec[R, S]{AppendKey: t.appendKey, AppendElement: t.appendElement, Value: value}
+	spec.newCarrier = func(target carry.Target) (carry.Carrier, error) { return carry.New(target, codec, carried) }
 	t.StateSpec, t.value, t.own, t.compareKeys, t.Changes = &spec, value, copyOf, compare, new(Node[Change[R, S]])
 	g.states = append(g.states, t.StateSpec)
 	return t, nil
@@ -199,20 +200,6 @@ func (t *Table[R, S]) loaded() {
 			t.observer(e.row, e.hash, true)
 		}
 	}
-}
-
-// dump encodes every entry: a state whose schema has changed is written anew.
-func (t *Table[R, S]) dump(c *state.Changes) error {
-	t.changes = c
-	defer func() { t.changes = nil }()
-	for n := range t.made {
-		if e := t.at(n); e.present {
-			if err := t.appendEntry(e); err != nil {
-				return &StateError{State: t.spec.Name, Key: fmt.Sprint(e.row), Cause: err}
-			}
-		}
-	}
-	return nil
 }
 
 func (t *Table[R, S]) size() (entries, bytes int64) {

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/outbox"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
@@ -24,7 +25,7 @@ func newTestTable(t *testing.T) (*Table[int64, int64], *Run) {
 		t.Fatal(err)
 	}
 	g := NewGraph()
-	spec, err := AddState(g, &Stage[int64]{id: 1, keys: keys}, StateSpec{Name: "sum"}, value)
+	spec, err := AddState(g, &Stage[int64]{id: 1, keys: keys}, StateSpec{Name: "sum"}, value, carry.Spec[int64, int64]{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,14 @@ type Version struct {
 	Functions map[string]string `json:"functions,omitempty"`
 }
 
+// KeyFunction is where [Version.Functions] has the function that gives an
+// operator's key.
+func KeyFunction(operator string) string { return operator + " key" }
+
+// RowFunction is where [Version.Functions] has the function that makes a sink's
+// rows. A sink may have the name of an operator.
+func RowFunction(sink string) string { return sink + " row" }
+
 // Part is a source, an operator or a sink.
 type Part struct {
 	// Kind is the sort of part: fold, process, file, and so on.
@@ -36,11 +44,15 @@ type Part struct {
 type StateSchemas struct {
 	// Operator is the part that owns and writes the state.
 	Operator string `json:"operator"`
-	// Meaning is raised by the author when equal types mean something else.
-	Meaning int    `json:"meaning,omitzero"`
-	Key     string `json:"key"`
-	Element string `json:"element,omitempty"` // in map and list states
-	Value   string `json:"value"`
+	// Kind is map or list; "" for a state of one value per key.
+	Kind string `json:"kind,omitempty"`
+	// Meaning is raised by the author when equal types mean something else, and
+	// KeyMeaning when equal keys do.
+	Meaning    int    `json:"meaning,omitzero"`
+	KeyMeaning int    `json:"key_meaning,omitzero"`
+	Key        string `json:"key"`
+	Element    string `json:"element,omitempty"` // in map and list states
+	Value      string `json:"value"`
 }
 
 // Hash is the version's name: the sha256, in hexadecimal, of its description in

@@ -21,7 +21,7 @@ const public = ". codec codec/registry codec/registry/registrytest connector env
 var arrows = []arrow{
 	// The API knows the runner and the engine. internal/deliver is here for the
 	// type of an error alone, internal/operate shows users how a run is.
-	{".", "connector env schema store internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/tabular internal/vitals",
+	{".", "connector env schema store internal/carry internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/tabular internal/vitals",
 		"github.com/prometheus/client_golang"},
 	{"sluicetest", ". connector env schema store", ""},
 
@@ -41,7 +41,7 @@ var arrows = []arrow{
 	{"codec", "connector schema env", ""},
 	{"kafka/...", "codec connector env schema kafka/...", "github.com/twmb/franz-go"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
-	{"postgres", "connector schema", "github.com/jackc/pgx/v5"},
+	{"postgres", "connector env schema", "github.com/jackc/pgx/v5"},
 
 	{"kafka/embedded", "", "github.com/twmb/franz-go"},
 
@@ -56,11 +56,14 @@ var arrows = []arrow{
 	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
-	{"internal/engine", "connector env schema internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
+	{"internal/carry", "connector schema internal/epoch internal/state", "github.com/cespare/xxhash/v2"},
+	{"internal/migrate", "env schema store internal/carry internal/epoch internal/state", ""},
+	{"internal/plan", "schema store internal/carry internal/epoch internal/migrate internal/state", ""},
+	{"internal/engine", "connector env schema internal/carry internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
-	{"internal/runner", "connector env schema store internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/outbox internal/state internal/tabular internal/vitals", "github.com/cespare/xxhash/v2"},
+	{"internal/runner", "connector env schema store internal/carry internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/tabular internal/vitals", "github.com/cespare/xxhash/v2"},
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
-	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state internal/tabular",
+	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state internal/tabular",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
 	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 
@@ -94,6 +97,7 @@ var exampleTests = []arrow{
 // decide.
 var edge = map[string]string{
 	"internal/epoch/create.go":    "creates objects",
+	"internal/epoch/functions.go": "reads and writes the names of a build's functions",
 	"internal/epoch/heartbeat.go": "beats",
 	"internal/epoch/import.go":    "makes a job's first epoch of what comes from elsewhere",
 	"internal/epoch/job.go":       "opens a job's store",

@@ -209,7 +209,7 @@ func (c *committer) drained() {
 // manifest is an epoch's manifest; c.mu is held.
 func (c *committer) manifest(w written) epoch.Manifest {
 	head, _ := c.r.owner.Head()
-	m := carry(head)
+	m := carried(head)
 	m.Kind, m.Now, m.Runs = epoch.Data, w.epoch.Now, w.epoch.Runs
 	m.Request = max(m.Request, c.r.pulse.asked.Load())
 	for source, parts := range w.epoch.Offsets {
@@ -241,7 +241,7 @@ func stateCount(state string) string { return "state." + state }
 // note notes, by an opening, what has been delivered since the newest manifest.
 func (c *committer) note(ctx context.Context) error {
 	head, _ := c.r.owner.Head()
-	m := carry(head)
+	m := carried(head)
 	m.Kind = epoch.Open
 	m.Request = max(m.Request, c.r.pulse.asked.Load())
 	news := m.Request > head.Request

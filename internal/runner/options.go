@@ -37,6 +37,8 @@ type Options struct {
 	Grace time.Duration
 	// Drop names what may be dropped: a state, or a field of one.
 	Drop []string
+	// SetAside names files, by state, for entries that can't be carried over.
+	SetAside map[string]string
 	// Gap names sinks that may go on after an absence, without what they did not
 	// get in it.
 	Gap []string

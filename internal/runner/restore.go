@@ -8,26 +8,52 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/memory"
+	"github.com/sluicestream/sluice/internal/plan"
 	"github.com/sluicestream/sluice/internal/state"
-	"github.com/sluicestream/sluice/schema"
-	"github.com/sluicestream/sluice/store"
 )
 
 // stored is the state that a head holds, against what this build expects.
 type stored struct {
-	changed []string // states whose schemas differ, and can be resolved
-	dropped []string // states that this build lacks, by consent
+	ways    map[string]*carry.Way // of this build's states
+	dropped []string              // states that this build lacks, by consent or because others have taken them over
+	partial map[string]epoch.Partial
+}
+
+// rewrites tells whether anything has to be written anew.
+func (s *stored) rewrites() bool {
+	for _, w := range s.ways {
+		if w.Rewrites() {
+			return true
+		}
+	}
+	return len(s.dropped) > 0
 }
 
 // check holds the live branch's head against this build, before anything of it
 // is taken: a build that can't go on from there changes nothing.
 func (r *runner) check(ctx context.Context) error {
-	live, ok, err := r.job.Live(ctx)
+	m, begun, err := r.liveHead(ctx)
 	if err != nil {
 		return err
+	}
+	if !begun {
+		return r.checkFirst()
+	}
+	if _, err = r.compare(ctx, m); err != nil {
+		return err
+	}
+	return memory.Admit(epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, needs(m), r.o.Limit)
+}
+
+// liveHead is the newest manifest of the live branch; begun tells whether there is one.
+func (r *runner) liveHead(ctx context.Context) (m epoch.Manifest, begun bool, err error) {
+	live, ok, err := r.job.Live(ctx)
+	if err != nil {
+		return m, false, err
 	}
 	branch := epoch.MainBranch
 	if ok {
@@ -36,16 +62,12 @@ func (r *runner) check(ctx context.Context) error {
 	head, err := r.job.Head(ctx, branch, epoch.FirstTask)
 	var none *epoch.NoLogError
 	if errors.As(err, &none) {
-		return r.checkConsents(ctx, nil)
+		return m, false, nil
 	}
 	if err != nil {
-		return err
+		return m, false, err
 	}
-	if _, err = r.compare(ctx, head.Manifest); err != nil {
-		return err
-	}
-	m := head.Manifest
-	return memory.Admit(epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, needs(m), r.o.Limit)
+	return head.Manifest, true, nil
 }
 
 // RefusedError says that this build can't go on from where the job stands.
@@ -73,111 +95,27 @@ func (e *RefusedError) Details() []string { return e.Reasons }
 // ExitCode is the exit code of the command line.
 func (e *RefusedError) ExitCode() int { return 13 }
 
-// compare finds every difference between what a manifest holds and what this
-// build expects.
+// compare makes the plan for a manifest, and refuses what it refuses.
 func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
-	s := &stored{}
-	var reasons, drops []string
+	b := plan.Build{Version: r.o.Version, Carriers: map[string]carry.Carrier{}, Drop: r.o.Drop, Gap: r.o.Gap}
 	for _, spec := range r.o.Graph.States() {
-		entry, ok := m.State[spec.Name]
-		if !ok {
-			continue
-		}
-		form, err := state.FormOf(spec.Name, entry)
-		if err != nil {
-			return nil, err
-		}
-		refused, dropping := differences(spec, form)
-		reasons, drops = append(reasons, refused...), append(drops, dropping...)
-		if !sameForm(form, spec.Form) {
-			s.changed = append(s.changed, spec.Name)
-		}
+		b.Carriers[spec.Name] = spec.Carrier
 	}
+	p, ways, err := plan.Make(ctx, r.job, m, b)
+	if err != nil {
+		return nil, err
+	}
+	if p.Refuses() {
+		return nil, &RefusedError{p.At, p.Refusals()}
+	}
+	s := &stored{ways: ways, partial: p.Partial()}
 	for name := range m.State {
 		if r.stateSpec(name) == nil {
 			s.dropped = append(s.dropped, name)
-			drops = append(drops, name)
 		}
 	}
 	slices.Sort(s.dropped)
-	for _, name := range drops {
-		if !slices.Contains(r.o.Drop, name) {
-			reasons = append(reasons, fmt.Sprintf("%s: would be dropped; allow it with --drop %s", name, name))
-		}
-	}
-	for name, sk := range m.Sinks {
-		switch present := r.hasSink(name); {
-		case present && sk.Dropped != "" && sk.Confirmed < m.Position && !slices.Contains(r.o.Gap, name):
-			reasons = append(reasons, fmt.Sprintf("sink %s: back after an absence, in which it did not get positions %d to %d; allow that with --gap %s, or give it a new name and target", name, sk.Confirmed+1, m.Position, name))
-		case !present && sk.Dropped == "" && sk.Record != "" && sk.Confirmed < m.Position:
-			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
-		}
-	}
-	moved, err := r.movedSinks(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	reasons = append(reasons, moved...)
-	for _, name := range r.o.Gap {
-		if _, known := m.Sinks[name]; !known && !r.hasSink(name) {
-			reasons = append(reasons, fmt.Sprintf("sink %s: --gap names it, and there never was such a sink", name))
-		}
-	}
-	if err := r.checkConsents(ctx, drops); err != nil {
-		var wrong *ConsentError
-		if !errors.As(err, &wrong) {
-			return nil, err
-		}
-		reasons = append(reasons, err.Error())
-	}
-	if len(reasons) > 0 {
-		slices.Sort(reasons)
-		return nil, &RefusedError{epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, reasons}
-	}
 	return s, nil
-}
-
-// filesKind begins the kinds of sinks whose records lie beside what they write, so
-// that a folder may have another path on another machine.
-const filesKind = "file."
-
-// movedSinks are the sinks of this build that write to another place than they have
-// written to, or under other keys: what stands there already would be told apart
-// by nobody.
-func (r *runner) movedSinks(ctx context.Context, m epoch.Manifest) (reasons []string, err error) {
-	if m.Version == r.o.Build.Version || m.Version == "" {
-		return nil, nil
-	}
-	before, err := r.job.Version(ctx, m.Version)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, &epoch.DamagedError{
-			At:     epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch},
-			Object: r.job.Object(epoch.VersionPath(m.Version)), Expected: "the description of the epoch's version", Found: "nothing",
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	for name, sk := range m.Sinks {
-		was, known := before.Sinks[name]
-		is, present := r.o.Version.Sinks[name]
-		if !known || !present || sk.Record == "" || strings.HasPrefix(was.Kind, filesKind) && strings.HasPrefix(is.Kind, filesKind) {
-			continue
-		}
-		say := func(what, was, is string) {
-			reasons = append(reasons, fmt.Sprintf("sink %s: its %s is %q, and was %q for what it has written; give it a new name, under which it begins anew", name, what, is, was))
-		}
-		if was.Kind != is.Kind {
-			say("connector", was.Kind, is.Kind)
-			continue
-		}
-		for _, what := range []string{"target", "mode", "key"} {
-			if w, i := was.Parameters[what], is.Parameters[what]; w != i {
-				say(what, w, i)
-			}
-		}
-	}
-	return reasons, nil
 }
 
 func (r *runner) hasSink(name string) bool {
@@ -192,57 +130,6 @@ func (r *runner) stateSpec(name string) *engine.StateSpec {
 		}
 	}
 	return nil
-}
-
-// differences tells, of one state, what can't be carried over, and what would
-// be dropped.
-func differences(spec *engine.StateSpec, form state.Form) (refused, drops []string) {
-	say := func(what string, old, new *schema.Schema) {
-		switch {
-		case old == nil && new == nil:
-		case old == nil || new == nil:
-			refused = append(refused, fmt.Sprintf("%s: a state of another kind: its %s is new or gone", spec.Name, what))
-		default:
-			for _, d := range schema.Differences(old, new) {
-				refused = append(refused, fmt.Sprintf("%s, %s: %s; stored keys can't be carried over", spec.Name, what, d))
-			}
-		}
-	}
-	say("key", form.Key, spec.Form.Key)
-	say("element", form.Element, spec.Form.Element)
-	for _, d := range schema.Differences(form.Value, spec.Form.Value) {
-		path := join(spec.Name, d.Path)
-		switch {
-		case !d.Resolves:
-			refused = append(refused, join(spec.Name, d.String())+": can't be carried over")
-		case d.Drops:
-			drops = append(drops, path)
-		}
-	}
-	if len(refused) == 0 {
-		if err := spec.Check(form.Value); err != nil {
-			refused = append(refused, fmt.Sprintf("%s: %v", spec.Name, err))
-		}
-	}
-	return refused, drops
-}
-
-// join puts a state's name in front of a path in it.
-func join(name, path string) string {
-	if path == "" || path[0] == ':' || path[0] == '[' || path[0] == '{' {
-		return name + path
-	}
-	return name + "." + path
-}
-
-func sameForm(a, b state.Form) bool {
-	same := func(a, b *schema.Schema) bool {
-		if a == nil || b == nil {
-			return a == b
-		}
-		return a.Equal(b)
-	}
-	return same(a.Key, b.Key) && same(a.Element, b.Element) && same(a.Value, b.Value)
 }
 
 // restore loads what the head holds.
@@ -304,38 +191,6 @@ func (r *runner) guarded(m epoch.Manifest, name string, rows int64, load func(pa
 	}
 }
 
-// adopt makes a branch whose head is another version's one of this version: the
-// states whose schemas have changed are written anew, and an opening says so,
-// before any record is read.
-func (r *runner) adopt(ctx context.Context, run *engine.Run) error {
-	head, _ := r.owner.Head()
-	if head.Version == r.o.Build.Version && len(r.stored.changed) == 0 && len(r.stored.dropped) == 0 {
-		return nil
-	}
-	next := carry(head)
-	next.Kind, next.Version, next.Build = epoch.Open, r.o.Build.Version, r.o.Build
-	for _, name := range r.stored.dropped {
-		delete(next.State, name)
-	}
-	r.adoptSinks(next)
-	for i, spec := range r.o.Graph.States() {
-		if !slices.Contains(r.stored.changed, spec.Name) {
-			continue
-		}
-		entry, err := r.rewrite(ctx, run, i, spec)
-		if err != nil {
-			return err
-		}
-		next.State[spec.Name] = entry
-	}
-	if _, err := r.commit(ctx, next); err != nil {
-		return err
-	}
-	r.stored.changed, r.stored.dropped = nil, nil
-	r.o.Log.Info("adopted a new version", "version", r.o.Build.Version, "before", head.Version)
-	return nil
-}
-
 // adoptSinks notes which sinks this build lacks, all of whose deliveries are
 // done, and lets those that are back go on: from the record that they have, over
 // the gap, to which a person has consented.
@@ -350,23 +205,6 @@ func (r *runner) adoptSinks(next epoch.Manifest) {
 		}
 		next.Sinks[name] = s
 	}
-}
-
-// rewrite writes all of a state in this build's schemas.
-func (r *runner) rewrite(ctx context.Context, run *engine.Run, number int, spec *engine.StateSpec) (epoch.StateEntry, error) {
-	entry := entryOf(spec)
-	changes, err := run.Dump(number)
-	if err != nil {
-		return entry, err
-	}
-	segment, err := r.writeState(ctx, spec, changes)
-	if err != nil {
-		return entry, err
-	}
-	if segment.Rows > 0 {
-		entry.Segments = []epoch.Segment{segment}
-	}
-	return entry, nil
 }
 
 func entryOf(spec *engine.StateSpec) epoch.StateEntry {

@@ -261,7 +261,7 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.o.Log.Info("opened", "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
-	return r.openSinks(ctx)
+	return r.openSinks(ctx, head)
 }
 
 // attempt runs the engine from the newest epoch on.
@@ -291,10 +291,10 @@ func (r *runner) attempt(ctx context.Context) error {
 		return err
 	}
 	c.groups = r.newGroups(run.Groups())
-	if err := r.restore(ctx, run); err != nil {
+	if err := r.adopt(ctx); err != nil {
 		return err
 	}
-	if err := r.adopt(ctx, run); err != nil {
+	if err := r.restore(ctx, run); err != nil {
 		return err
 	}
 	if err := r.startDeliveries(ctx); err != nil {
@@ -315,7 +315,7 @@ func (r *runner) begin(ctx context.Context, found map[string]map[string]connecto
 		return nil
 	}
 	head, _ := r.owner.Head()
-	next := carry(head)
+	next := carried(head)
 	next.Kind = epoch.Open
 	for source, parts := range found {
 		s := epoch.SourceState{Partitions: maps.Clone(next.Sources[source].Partitions)}

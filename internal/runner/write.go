@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/outbox"
@@ -139,9 +140,11 @@ func (r *runner) retry(ctx context.Context, what, name string, write func(path s
 			return nil
 		}
 		var damaged *epoch.DamagedError
+		var failed *carry.EntryError
+		var local *setAsideError
 		switch {
-		case errors.As(err, &damaged):
-			return err
+		case errors.As(err, &damaged), errors.As(err, &failed), errors.As(err, &local):
+			return err // the store is not to blame
 		case try == storeTries || errors.Is(err, store.ErrName) || ctx.Err() != nil:
 			return r.unwritten(what, err)
 		}

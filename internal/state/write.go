@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/sluicestream/sluice/internal/avrofile"
@@ -77,6 +78,41 @@ func (w *segmentWriter) commit(ctx context.Context, memory func(rows int64) int6
 		Memory: memory(sum.Records), SHA256: sum.SHA256,
 	}, nil
 }
+
+// Writer writes a segment of entries that come in order.
+type Writer struct {
+	segment *segmentWriter
+	record  []byte
+}
+
+// NewWriter begins the segment at a path below the job's folder, of about the
+// given size in bytes. Abort is to be called in the end.
+func NewWriter(ctx context.Context, st store.Store, job, path string, f Form, size int64) (*Writer, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	w, err := newSegment(ctx, st, job, path, f, size)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{segment: w}, nil
+}
+
+// Put appends an entry; they come in the order of slots, keys and elements.
+func (w *Writer) Put(slot epoch.Slot, key, element, value []byte) error {
+	w.record = binary.AppendVarint(w.record[:0], int64(slot))
+	w.record = append(append(append(append(w.record, key...), element...), branchValue), value...)
+	return w.segment.append(slot, w.record)
+}
+
+// Commit ends the segment and makes it durable; memory is what its entries take
+// once they are loaded, in bytes.
+func (w *Writer) Commit(ctx context.Context, memory int64) (epoch.Segment, error) {
+	return w.segment.commit(ctx, func(int64) int64 { return memory })
+}
+
+// Abort drops what was written. After Commit it does nothing.
+func (w *Writer) Abort() { w.segment.up.abort() }
 
 // objectName is the name in the store of a path below a job's folder.
 func objectName(job, path string) string { return job + "/" + path }

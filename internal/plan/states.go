@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/carry"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/schema"
+)
+
+// wayOut says what helps where a state can't be carried over.
+const wayOut = "give it a migration, or the state a new name, or run a branch from earlier offsets"
+
+// states has a line for each state.
+func (c *comparison) states() {
+	stored := map[string]bool{}
+	for name := range c.Old.States {
+		stored[name] = true
+	}
+	for name := range c.Head.State {
+		stored[name] = true
+	}
+	for name := range both(stored, c.New.States) {
+		l := c.line(StatePart, name)
+		if _, has := c.New.States[name]; !has {
+			c.goneState(l)
+			continue
+		}
+		if partial, is := c.Head.Partial[name]; is {
+			l.Note("incomplete already: " + partial.Why)
+			c.plan.partial[name] = partial
+		}
+		c.state(l, c.Ways[name])
+	}
+}
+
+// goneState is a stored state that this build lacks.
+func (c *comparison) goneState(l *Line) {
+	by, taken := c.takenBy(l.Name)
+	if taken {
+		l.Note("taken over by state " + by)
+		return
+	}
+	c.drop(l, l.Name, l.Name+": no operator has it any more")
+}
+
+// state is a state of this build.
+func (c *comparison) state(l *Line, way *carry.Way) {
+	if way == nil {
+		l.Add(Refused, l.Name+": nothing says how it is carried over", "")
+		return
+	}
+	switch way.Verdict {
+	case carry.Empty:
+		c.newState(l)
+	case carry.Refused:
+		c.refusedState(l, way)
+	default:
+		c.carriedState(l, way)
+	}
+}
+
+// newState is one of which nothing is stored.
+func (c *comparison) newState(l *Line) {
+	operator := c.New.States[l.Name].Operator
+	read := c.read(sourcesOf(c.New, []string{operator}))
+	if len(read) == 0 {
+		l.Note("new; it begins empty, and nothing of what comes to it has been read yet")
+		return
+	}
+	why := fmt.Sprintf("it begins empty, and lacks what was read of %s before epoch %d", list(read), c.At.Epoch+1)
+	c.incomplete(l, operator, why)
+	c.plan.partial[l.Name] = epoch.Partial{Why: why}
+}
+
+// refusedState is one that can't be carried over. What is wrong with its key
+// stands in the key's line alone.
+func (c *comparison) refusedState(l *Line, way *carry.Way) {
+	for _, r := range way.Refusals {
+		switch {
+		case ofKey(r):
+			l.Note("its key can't be carried over; the key's line says why")
+		case ofKind(r):
+			l.Add(Refused, r, "give the state a new name")
+		default:
+			l.Add(Replay, r, wayOut)
+		}
+	}
+	c.otherDifferences(l)
+}
+
+// otherDifferences adds in what else a state differs that can't be carried over:
+// what a migration has to take in, or loses.
+func (c *comparison) otherDifferences(l *Line) {
+	old, had := c.Old.States[l.Name]
+	now := c.New.States[l.Name]
+	if !had || old.Kind != now.Kind {
+		return
+	}
+	was, err := schema.Parse([]byte(old.Value))
+	if err != nil {
+		return // which its way says
+	}
+	is, err := schema.Parse([]byte(now.Value))
+	if err != nil {
+		return
+	}
+	for _, d := range schema.Differences(was, is) {
+		if d.Resolves {
+			l.Add(Resolves, told(l.Name, d), "")
+		}
+	}
+}
+
+// carriedState is one that comes from what is stored.
+func (c *comparison) carriedState(l *Line, way *carry.Way) {
+	for _, s := range way.Sources {
+		name := s.Stored.Name
+		if name != l.Name {
+			l.Add(Resolves, fmt.Sprintf("%s: taken over from state %s", l.Name, name), "")
+		}
+		for _, d := range s.Differences {
+			if d.Drops || d.Narrows {
+				c.drop(l, joined(name, d.Path), told(name, d))
+			} else {
+				l.Add(Resolves, told(name, d), "")
+			}
+		}
+		if len(s.Functions) > 0 {
+			l.Add(Migrates, fmt.Sprintf("%s: values go through %s", name, strings.Join(s.Functions, ", then ")), "")
+		}
+		if s.Keys != "" {
+			l.Add(Migrates, fmt.Sprintf("%s: entries get new keys by %s", name, s.Keys), "")
+			continue
+		}
+		for _, d := range differences(s.Stored.Form.Key, way.Form.Key) {
+			l.Add(Resolves, told(name+", key", d), "")
+		}
+		for _, d := range differences(s.Stored.Form.Element, way.Form.Element) {
+			l.Add(Resolves, told(name+", element", d), "")
+		}
+	}
+	if v := verdictOf(way.Verdict); v > l.Verdict {
+		l.Add(v, l.Name+": its schema is put otherwise", "")
+	}
+}
+
+// verdictOf is a way's verdict as a plan has it.
+func verdictOf(v carry.Verdict) Verdict {
+	switch v {
+	case carry.Resolves:
+		return Resolves
+	case carry.Migrates:
+		return Migrates
+	case carry.Refused:
+		return Replay
+	}
+	return Same
+}
+
+// differences is [schema.Differences] for schemas of which there may be none.
+func differences(old, now *schema.Schema) []schema.Difference {
+	if old == nil || now == nil {
+		return nil
+	}
+	return schema.Differences(old, now)
+}
