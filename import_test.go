@@ -298,3 +298,36 @@ func TestImportRaces(t *testing.T) {
 		}
 	}
 }
+
+// TestImportMerges sees that rows of one key are put together where the state says
+// how.
+func TestImportMerges(t *testing.T) {
+	t.Parallel()
+	d, st := newImportDesk(t), store.NewMemory()
+	d.write(t, "old.csv", "key,value\nann,100\nbob,50\nann,500\n")
+	sums := sluice.NewState[string, int64]("by_user").Merge(func(earlier *int64, later int64) { *earlier += later })
+	job := func() *sluice.Job {
+		job := sluice.NewJob("sales")
+		job.From("sales", file.JSONLines[sale](filepath.Join(d.dir, "sales.jsonl"))).
+			KeyBy(func(s sale) string { return s.User }).
+			Fold(sums, func(n *int64, s sale) { *n += s.Cents }).
+			Changes().Map(func(c sluice.Change[string, int64]) told { return told{User: c.Key, Total: c.New} }).
+			To("told", file.Append[told](filepath.Join(d.dir, "told")))
+		return job
+	}
+	d.im.Files = []sluice.ImportFile{{State: "by_user", Path: filepath.Join(d.dir, "old.csv")}}
+	done, err := job().Import(t.Context(), importOptions(st), d.im)
+	if err != nil || len(done.States) != 1 || done.States[0] != (sluice.ImportedState{State: "by_user", Rows: 3, Entries: 2}) {
+		t.Fatalf("imported %+v, %v", done.States, err)
+	}
+	if err := job().Run(t.Context(), importOptions(st)); err != nil {
+		t.Fatal(err)
+	}
+	totals := map[string]int64{}
+	for _, row := range d.told(t) {
+		totals[row.User] = row.Total
+	}
+	if want := map[string]int64{"ann": 607, "bob": 58, "cid": 9}; !maps.Equal(totals, want) {
+		t.Errorf("the totals are %v, expected %v", totals, want)
+	}
+}

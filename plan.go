@@ -7,18 +7,8 @@ import (
 	"sync"
 
 	"github.com/sluicestream/sluice/connector"
-	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/cli"
 )
-
-// ways say how the job's states come from what is stored.
-func (job *Job) ways(stored func(name string) *carry.Stored) map[string]*carry.Way {
-	ways := map[string]*carry.Way{}
-	for _, s := range job.graph.States() {
-		ways[s.Name] = s.Carrier.Find(stored)
-	}
-	return ways
-}
 
 // checkSinks asks those of the job's sinks that can tell whether this build could
 // open them, all at once: each may have to wait for a server.

@@ -172,3 +172,27 @@ func mapped[R any, K comparable, V any](row *schema.Type[R], rows func(R) (iter.
 		return nil
 	}
 }
+
+// mergesValues is an author's function that puts two values together, for encoded
+// ones; nil if there is none.
+func mergesValues[S any](value *schema.Type[S], merge func(earlier *S, later S)) func(earlier, later []byte) ([]byte, error) {
+	if merge == nil {
+		return nil
+	}
+	return func(earlier, later []byte) (_ []byte, err error) {
+		var a, b S
+		if _, err := value.Decode(earlier, &a); err != nil {
+			return nil, err
+		}
+		if _, err := value.Decode(later, &b); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				err = &PanicError{Value: fmt.Sprint(p), Stack: string(debug.Stack())}
+			}
+		}()
+		merge(&a, b)
+		return value.Append(nil, &a)
+	}
+}

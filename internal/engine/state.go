@@ -69,6 +69,7 @@ func AddState[K comparable, S any](g *Graph, stage *Stage[K], spec StateSpec, va
 	if spec.Intake.New == nil {
 		spec.Intake.New = ownEntries(keys, value)
 	}
+	spec.Intake.Merge = mergesValues(value, carried.Merge)
 	return addTable(g, stage.id, spec, t, value, carried)
 }
 
@@ -91,6 +92,7 @@ func AddElementState[K, E comparable, V any](g *Graph, stage *Stage[K], spec Sta
 	if spec.Intake.New == nil {
 		spec.Intake.New = ownElements(keys, elements, value)
 	}
+	spec.Intake.Merge = mergesValues(value, carried.Merge)
 	return addTable(g, stage.id, spec, t, value, carried)
 }
 

@@ -97,18 +97,15 @@ func (e *RefusedError) ExitCode() int { return 13 }
 
 // compare makes the plan for a manifest, and refuses what it refuses.
 func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
-	b := plan.Build{Version: r.o.Version, Carriers: map[string]carry.Carrier{}, Drop: r.o.Drop, Gap: r.o.Gap}
-	for _, spec := range r.o.Graph.States() {
-		b.Carriers[spec.Name] = spec.Carrier
-	}
-	p, ways, err := plan.Make(ctx, r.job, m, b)
+	in, err := plan.Gather(ctx, r.job, m, plan.Build{Version: r.o.Version, Ways: r.o.Graph.Ways, Drop: r.o.Drop, Gap: r.o.Gap})
 	if err != nil {
 		return nil, err
 	}
+	p := plan.Compare(in)
 	if p.Refuses() {
 		return nil, &RefusedError{p.At, p.Refusals()}
 	}
-	s := &stored{ways: ways, partial: p.Partial()}
+	s := &stored{ways: in.Ways, partial: p.Partial()}
 	for name := range m.State {
 		if r.stateSpec(name) == nil {
 			s.dropped = append(s.dropped, name)
