@@ -24,6 +24,7 @@ import (
 	"github.com/sluicestream/sluice/internal/operate"
 	"github.com/sluicestream/sluice/internal/runner"
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/kafka"
 	"github.com/sluicestream/sluice/postgres"
 	"github.com/sluicestream/sluice/schema"
@@ -65,6 +66,9 @@ var inside = map[string]string{
 	"postgres.several":            "the errors of one type or setting, each of which tells its own; a postgres.RefusedError at the start",
 	"postgres.misfit":             "the Reason of a postgres.ValueError, or the cause of a cellError",
 	"kafka.final":                 "told apart inside of the package, and unwrapped",
+	"internal/cli.differsError":   "ends state diff, by its exit code alone",
+	"internal/runner.twiceError":  "the cause in a runner.ImportError",
+	"internal/tabular.misfit":     "told apart inside of the package, and made a RowError",
 	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
 	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
 }
@@ -128,6 +132,10 @@ func examples() []example {
 		{err: &runner.ConsentError{Job: "spend", Name: "shop", Drops: []string{"shops"}}, begins: "spend: ", says: []string{"--drop shop", "shops"}},
 		{err: &runner.ConsentError{Job: "spend", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop"}},
 
+		{err: &runner.ImportError{Job: "spend", State: "spend", Place: "file spend.csv, row 3 (line 4)", Cause: errors.New("nobody owes us money")}, begins: "spend: state spend: ", says: []string{"file spend.csv, row 3 (line 4)", "nobody owes us money", "Nothing was made"}},
+		{err: &tabular.RowError{File: "spend.csv", Row: 3, Line: 4, Column: "Cents", Expected: "long", Found: `"x"`}, begins: "file spend.csv, row 3 (line 4), column Cents: ", says: []string{"expected long", `found "x"`}},
+		{err: &tabular.ColumnsError{File: "spend.csv", Faults: []string{"column Cents (long) is missing", "column Shop has no place"}}, begins: "file spend.csv: ", says: []string{"column Cents (long) is missing; column Shop has no place"}},
+		{err: &epoch.HasRunError{At: at()}, begins: atText, says: []string{"expected one that has never run", "Nothing was changed"}},
 		{err: &epoch.FencedError{At: at(), Owner: "a1", Writer: writer}, begins: atText, says: []string{"owner a1", "process 77 on db7"}},
 		{err: &epoch.VoidError{At: at(), Floor: 2000}, begins: atText, says: []string{"2000"}},
 		{err: &epoch.VoidError{At: at(), Floor: epoch.AllEpochs}, begins: atText},
