@@ -18,3 +18,20 @@ type Checker interface {
 
 // ErrNotAsked says that what has to be asked can't be reached, or doesn't answer.
 var ErrNotAsked = errors.New("it could not be asked")
+
+// NotAsked returns an error of err's text that matches err and [ErrNotAsked]; nil
+// for nil.
+func NotAsked(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notAsked{err}
+}
+
+type notAsked struct{ cause error }
+
+// Error implements error.
+func (e *notAsked) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause, and what it comes to.
+func (e *notAsked) Unwrap() []error { return []error{e.cause, ErrNotAsked} }

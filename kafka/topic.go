@@ -190,17 +190,14 @@ func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock en
 	}
 	if state.partitions == 0 {
 		if s.settings.create == nil {
-			return nil, fmt.Errorf("topic %s isn't there; make it, or have the sink do so by kafka.CreateTopic", s.topic)
+			return nil, s.noTopic()
 		}
 		if state, err = createTopic(ctx, client, clock, s.topic, s.settings.create); err != nil {
 			return nil, err
 		}
 		log.Info("the topic wasn't there and was made", "topic", s.topic, "partitions", state.partitions)
 	}
-	if err := state.need(kmsg.ACLOperationWrite); err != nil {
-		return nil, err
-	}
-	configs, err := topicConfigs(ctx, client, s.topic)
+	configs, err := s.checkSettings(ctx, client, state)
 	if err != nil {
 		return nil, err
 	}
@@ -213,11 +210,7 @@ func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock en
 			}
 		}
 	}
-	policy := configs["cleanup.policy"]
-	if s.mode == "append" && s.keys.name == keyless && strings.Contains(policy, "compact") {
-		return nil, fmt.Errorf("topic %s has cleanup.policy=%s, which takes records with keys only: expected delete, or a sink with keys; give the records a key by AppendSink.Key, or change the topic's setting", s.topic, policy)
-	}
-	if s.mode == "upsert" && policy == "delete" {
+	if s.mode == "upsert" && configs["cleanup.policy"] == "delete" {
 		log.Warn("the topic of a table has cleanup.policy=delete, expected compact: rows are lost when they are older than what it keeps", "topic", s.topic)
 	}
 	times, err := newTimeBounds(clock, s.topic, configs)
@@ -228,6 +221,24 @@ func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock en
 	s.bounds.times.Store(times)
 	s.bounds.partitions.Store(int32(state.partitions))
 	return state, nil
+}
+
+func (s *topicSink) noTopic() error {
+	return fmt.Errorf("topic %s isn't there; make it, or have the sink do so by kafka.CreateTopic", s.topic)
+}
+
+// checkSettings says whether a topic that is there takes what the sink writes.
+func (s *topicSink) checkSettings(ctx context.Context, client *kgo.Client, state *topicSettings) (configs map[string]string, err error) {
+	if err := state.need(kmsg.ACLOperationWrite); err != nil {
+		return nil, err
+	}
+	if configs, err = topicConfigs(ctx, client, s.topic); err != nil {
+		return nil, err
+	}
+	if policy := configs["cleanup.policy"]; s.mode == "append" && s.keys.name == keyless && strings.Contains(policy, "compact") {
+		return nil, fmt.Errorf("topic %s has cleanup.policy=%s, which takes records with keys only: expected delete, or a sink with keys; give the records a key by AppendSink.Key, or change the topic's setting", s.topic, policy)
+	}
+	return configs, nil
 }
 
 // leastTransactions is the version of transactions, as a feature of the cluster,

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"math/big"
 	"strings"
 	"sync"
@@ -69,7 +70,11 @@ func TestDifferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			p.exec(wideTable + "; " + c.sql)
+			checked := wideSink(p).Check(t.Context(), opening())
 			target, err := wideSink(p).Open(t.Context(), opening(), ownKey())
+			if fmt.Sprint(checked) != fmt.Sprint(err) {
+				t.Errorf("a check says %v, and opening %v", checked, err)
+			}
 			if c.says == nil {
 				if err != nil {
 					t.Fatal(err)

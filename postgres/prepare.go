@@ -76,17 +76,20 @@ func (t *target) findTable(ctx context.Context, c *session) (*relation, error) {
 	if r != nil || err != nil {
 		return r, err
 	}
-	create := t.createTable()
 	if !t.settings.create {
-		return nil, fmt.Errorf("table %s isn't there; give the sink the option postgres.CreateTable(), or run: %s", t.name(), create)
+		return nil, t.noTable()
 	}
-	if err := raceSafe(ctx, c, create); err != nil {
+	if err := raceSafe(ctx, c, t.createTable()); err != nil {
 		return nil, fmt.Errorf("creating table %s: %w", t.name(), err)
 	}
 	if r, err = t.inspect(ctx, c); err == nil && r == nil {
 		err = fmt.Errorf("table %s is gone right after it was created", t.name())
 	}
 	return r, err
+}
+
+func (t *target) noTable() error {
+	return fmt.Errorf("table %s isn't there; give the sink the option postgres.CreateTable(), or run: %s", t.name(), t.createTable())
 }
 
 // createTable is what creates the table. Only the key's columns are never null:

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -28,9 +29,10 @@ func (r *Registry) Enroll(ctx context.Context, subject string, s *codec.Schema, 
 
 // enroller enrols one schema and what it refers to.
 type enroller struct {
-	r      *asking
-	lookUp bool
-	done   map[string]sr.SchemaReference // by name
+	r         *asking
+	lookUp    bool
+	rehearsal bool                          // register nothing
+	done      map[string]sr.SchemaReference // by name
 }
 
 func (e *enroller) enroll(ctx context.Context, subject string, s *codec.Schema) (found sr.SubjectSchema, err error) {
@@ -38,7 +40,9 @@ func (e *enroller) enroll(ctx context.Context, subject string, s *codec.Schema) 
 	if err := asked.Type.UnmarshalText([]byte(s.Format)); err != nil {
 		return found, fmt.Errorf("schema registry %s: subject %s: %w", e.r.name, subject, err)
 	}
-	if asked.References, err = e.references(ctx, s); err != nil {
+	if asked.References, err = e.references(ctx, s); errors.Is(err, errUnregistered) && !e.lookUp {
+		return found, e.incomparable(ctx, subject)
+	} else if err != nil {
 		return found, err
 	}
 	found, known, err := e.r.lookUp(ctx, subject, asked)
@@ -56,7 +60,7 @@ func (e *enroller) enroll(ctx context.Context, subject string, s *codec.Schema) 
 		}
 		return found, missing
 	}
-	if err := e.r.compare(ctx, subject, asked); err != nil {
+	if err := e.r.compare(ctx, subject, asked); err != nil || e.rehearsal {
 		return found, err
 	}
 	return e.r.register(ctx, subject, asked)
@@ -72,6 +76,9 @@ func (e *enroller) references(ctx context.Context, s *codec.Schema) (refs []sr.S
 			found, err := e.enroll(ctx, ref.Name, ref.Schema)
 			if err != nil {
 				return nil, err
+			}
+			if found.Version == 0 && e.rehearsal {
+				return nil, errUnregistered
 			}
 			if found.Version == 0 { // a new one
 				if found, _, err = e.r.lookUp(ctx, ref.Name, found.Schema); err != nil {

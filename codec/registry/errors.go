@@ -12,7 +12,7 @@ import (
 )
 
 // Error says that a registry gave no answer, or refused. It matches
-// [connector.ErrUnavailable].
+// [connector.ErrUnavailable], and [connector.ErrNotAsked].
 type Error struct {
 	// Registry is its URLs, without secrets.
 	Registry string
@@ -62,7 +62,9 @@ func (e *Error) repair() string {
 }
 
 // Unwrap returns the cause, and what it comes to.
-func (e *Error) Unwrap() []error { return []error{e.Cause, connector.ErrUnavailable} }
+func (e *Error) Unwrap() []error {
+	return []error{e.Cause, connector.ErrUnavailable, connector.ErrNotAsked}
+}
 
 // IncompatibleError says that a schema doesn't fit those that a subject has. It
 // matches [connector.ErrUnavailable].

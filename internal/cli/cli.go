@@ -58,9 +58,6 @@ func execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 		return int(o)
 	}
 	code := exitCode(err)
-	if code == exitDiffers {
-		return code // what differs was told
-	}
 	if asJSON(cmd) {
 		writeJSON(errs, struct {
 			Error    string `json:"error"`

@@ -45,8 +45,8 @@ replaced. --to - writes one state to standard output.
 Map and list states have an element between key and value. Entries are in the order
 of their slots and keys: equal states give equal files, but for Parquet's.
 
-` + pointHelp + ` The job may be running: clean-up
-leaves the epoch alone until the export ends, or for an hour if the export dies.
+The job may be running: clean-up leaves the epoch alone until the export ends, or for
+an hour if the export dies.
 
 If the first name is that of a job in the store, it is the job's.`,
 		Args: arguments(0, -1),

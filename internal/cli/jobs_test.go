@@ -2,6 +2,10 @@ package cli_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/sluicestream/sluice"
@@ -90,6 +94,35 @@ func spendOtherJob() *sluice.Job {
 		Fold(sluice.NewState[string, spending]("spend"), func(s *spending, o order) { s.Orders += "I" }).
 		To("spend_by_user", file.Upsert("out/spend", func(_ string, s spending) spending { return s }))
 	return job
+}
+
+// spendAskedJob is spendJob's later build, whose first sink looks into the file
+// answer for what to say when it is asked.
+func spendAskedJob() *sluice.Job {
+	job := sluice.NewJob("spend")
+	orders := job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
+	orders.KeyBy(order.byUser).Fold(spend, (*spending).add).To("spend_by_user", askedSink{file.Upsert("out/spend", rowOf)})
+	orders.KeyBy(order.byShop).Process(countShop).To("large", file.Append[order]("out/large", file.AsCSV()))
+	return job
+}
+
+type askedSink struct {
+	connector.TableSink[string, spending]
+}
+
+func (askedSink) Check(_ context.Context, o connector.Opening) error {
+	if o.Job != "spend" || o.Name != "spend_by_user" || o.JobID == "" || o.TransactionPrefix != "spend/" {
+		return fmt.Errorf("opened with %+v", o)
+	}
+	answer, err := os.ReadFile("answer")
+	if err != nil {
+		return nil // there is nothing to say
+	}
+	said := errors.New(strings.TrimSpace(string(answer)))
+	if strings.HasPrefix(said.Error(), "away") {
+		return connector.NotAsked(said)
+	}
+	return said
 }
 
 // followJob reads its file as it grows, until it is told to stop.

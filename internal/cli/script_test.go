@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		"spend":       func() { sluice.Main(spendJob()) },
 		"spend-less":  func() { sluice.Main(spendLessJob()) },
 		"spend-other": func() { sluice.Main(spendOtherJob()) },
+		"spend-asked": func() { sluice.Main(spendAskedJob()) },
 		"follow":      func() { sluice.Main(followJob()) },
 		"stuck":       func() { sluice.Main(stuckJob()) },
 		"faulty":      func() { sluice.Main(faultyJob()) },

@@ -28,6 +28,32 @@ may be running: an epoch does not change any more.`,
 	return group(c, stateListCommand(p), stateReadCommand(p), stateExportCommand(p), stateDiffCommand(p))
 }
 
+// snapshot is a job at the end of one of its epochs.
+type snapshot struct {
+	job   *epoch.Job
+	epoch epoch.Manifest
+}
+
+// looking are the flags of commands that look at an epoch.
+type looking struct {
+	epoch  epochName
+	branch string
+}
+
+func (l *looking) addTo(c *cobra.Command) {
+	c.Flags().Var(&l.epoch, "epoch", "the number or savepoint of the `epoch` (default the newest)")
+	c.Flags().StringVar(&l.branch, "branch", "", "the `branch`; defaults to the live one")
+}
+
+// at reads the manifest of the epoch that is meant.
+func (l *looking) at(ctx context.Context, job *epoch.Job) (s snapshot, err error) {
+	s.job = job
+	if s.epoch, err = l.epoch.manifest(ctx, job, l.branch); err == nil && s.epoch.Kind == epoch.Seal {
+		err = fmt.Errorf("%s: branch %s: epoch %d is the seal and has no state; the last with state is %d", job.Name(), s.epoch.Branch, s.epoch.Epoch, s.epoch.Epoch-1)
+	}
+	return s, err
+}
+
 // form is that of a state, or an error that names the states that there are.
 func (s snapshot) form(name string) (state.Form, error) {
 	e, ok := s.epoch.State[name]

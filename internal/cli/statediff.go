@@ -55,15 +55,6 @@ sums are another.
 	return c
 }
 
-// differsError says that two things differ, which were asked to be compared: it is
-// told by the exit code alone.
-type differsError struct{}
-
-func (*differsError) Error() string { return "they differ" }
-
-// ExitCode is the exit code of the command line.
-func (*differsError) ExitCode() int { return exitDiffers }
-
 func (d diffing) run(c *cobra.Command, p *place, args []string) error {
 	ctx := c.Context()
 	if d.limit < 0 {
@@ -76,20 +67,14 @@ func (d diffing) run(c *cobra.Command, p *place, args []string) error {
 	if len(args) < 2 {
 		return usagef("%s: two epochs are needed; use it as `%s`", c.CommandPath(), c.UseLine())
 	}
-	branch := d.branch
-	if branch == "" {
-		if branch, err = liveBranch(ctx, job); err != nil {
-			return err
-		}
-	}
 	var sides [2]snapshot
 	for i := range sides {
 		sides[i].job = job
-		if sides[i].epoch, err = pointOf(ctx, job, branch, args[i]); err != nil {
+		if sides[i].epoch, err = pointOf(ctx, job, d.branch, args[i]); err != nil {
 			return err
 		}
 	}
-	names, err := statesOf(sides, args[2:])
+	names, err := statesToCompare(sides, args[2:])
 	if err != nil {
 		return err
 	}
@@ -105,14 +90,14 @@ func (d diffing) run(c *cobra.Command, p *place, args []string) error {
 		return nil
 	})
 	if err == nil && differs {
-		return &differsError{}
+		return outcome(exitDiffers)
 	}
 	return err
 }
 
-// statesOf are the states to compare: those that are named, of which either side
+// statesToCompare are the states to compare: those that are named, of which either side
 // must have each, or all.
-func statesOf(sides [2]snapshot, named []string) ([]string, error) {
+func statesToCompare(sides [2]snapshot, named []string) ([]string, error) {
 	var all []string
 	for _, s := range sides {
 		for name := range s.epoch.State {
