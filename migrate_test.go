@@ -1,0 +1,484 @@
+package sluice_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/file"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/state"
+	"github.com/sluicestream/sluice/schema"
+	"github.com/sluicestream/sluice/sluicetest"
+	"github.com/sluicestream/sluice/store"
+)
+
+// storedState is what a job's newest epoch holds of a state: values by key, and
+// by key and element, as JSON.
+func storedState(t *testing.T, st store.Store, job, name string) map[string]string {
+	t.Helper()
+	j, err := epoch.FindJob(t.Context(), env.Real(), st, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := j.Head(t.Context(), epoch.MainBranch, epoch.FirstTask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	entry, ok := head.Manifest.State[name]
+	if !ok {
+		return nil
+	}
+	form, err := state.FormOf(name, entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range state.Read(t.Context(), st, job, form, entry.Segments, epoch.AllSlots) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, _, err := schema.JSON(form.Key)(nil, e.Key)
+		if err == nil && form.Element != nil {
+			key, _, err = schema.JSON(form.Element)(append(key, ' '), e.Element)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _, err := schema.JSON(form.Value)(nil, e.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[string(key)] = string(value)
+	}
+	return out
+}
+
+// migrating feeds payments to one build and goes on with another.
+type migrating struct {
+	*sluicetest.Test
+	t  *testing.T
+	st store.Store
+}
+
+func newMigrating(t *testing.T, first *sluice.Job, payments ...payment) *migrating {
+	m := &migrating{Test: sluicetest.New(t, first), t: t}
+	m.Options(func(o *sluice.Options) { m.st = o.Store })
+	sluicetest.Feed(m.Test, "payments", payments...)
+	m.Step()
+	return m
+}
+
+// becomes goes on with another build, one more payment of zoe's 1 cent, and
+// compares a state.
+func (m *migrating) becomes(job *sluice.Job, name string, want map[string]string) {
+	m.t.Helper()
+	m.Replace(job)
+	sluicetest.Feed(m.Test, "payments", payment{9, "zoe", 1})
+	m.Step()
+	if got := storedState(m.t, m.st, job.Name(), name); !maps.Equal(got, want) {
+		m.t.Fatalf("state %s:\n got %v\nwant %v", name, got, want)
+	}
+	m.Options(func(o *sluice.Options) { o.Shards, o.Workers = 3, 1 })
+	m.Step() // what was migrated is what a later start loads
+	if got := storedState(m.t, m.st, job.Name(), name); !maps.Equal(got, want) {
+		m.t.Fatalf("state %s after another start:\n got %v\nwant %v", name, got, want)
+	}
+}
+
+// folding is a job that folds payments by a key into a state.
+func folding[K comparable, S any](key func(payment) K, s sluice.State[K, S], fold func(*S, payment)) *sluice.Job {
+	job := sluice.NewJob("folding")
+	job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(key).Fold(s, fold)
+	return job
+}
+
+func byUser(p payment) string { return p.User }
+
+type (
+	countText struct{ Count string }
+	countOnly struct{ Count int64 }
+	countSum  struct {
+		Count int64
+		Even  bool
+	}
+)
+
+func textToCount(c countText) (n countOnly, err error) {
+	_, err = fmt.Sscan(c.Count, &n.Count)
+	return n, err
+}
+
+func countToSum(c countOnly) (countSum, error) {
+	return countSum{c.Count, c.Count%2 == 0}, nil
+}
+
+func (c *countText) add(payment) {
+	n, _ := textToCount(*c)
+	c.Count = fmt.Sprint(n.Count + 1)
+}
+func (c *countOnly) add(payment) { c.Count++ }
+func (c *countSum) add(payment)  { c.Count++; c.Even = c.Count%2 == 0 }
+
+var threePayments = []payment{{1, "ann", 5}, {2, "bob", 7}, {3, "ann", 11}}
+
+// Values go through the chain of functions from wherever they enter it.
+func TestMigrate(t *testing.T) {
+	chain := sluice.Migrate(textToCount).Then(countToSum)
+	newest := func() *sluice.Job {
+		return folding(byUser, sluice.NewState[string, countSum]("count").Migrate(chain), (*countSum).add)
+	}
+	want := map[string]string{`"ann"`: `{"Count":2,"Even":true}`, `"bob"`: `{"Count":1,"Even":false}`, `"zoe"`: `{"Count":1,"Even":false}`}
+	t.Run("two steps", func(t *testing.T) {
+		newMigrating(t, folding(byUser, sluice.NewState[string, countText]("count"), (*countText).add), threePayments...).becomes(newest(), "count", want)
+	})
+	t.Run("one step", func(t *testing.T) {
+		newMigrating(t, folding(byUser, sluice.NewState[string, countOnly]("count"), (*countOnly).add), threePayments...).becomes(newest(), "count", want)
+	})
+	t.Run("two starts", func(t *testing.T) {
+		m := newMigrating(t, folding(byUser, sluice.NewState[string, countText]("count"), (*countText).add), threePayments...)
+		m.Replace(folding(byUser, sluice.NewState[string, countOnly]("count").Migrate(sluice.Migrate(textToCount)), (*countOnly).add))
+		m.Step()
+		m.becomes(newest(), "count", want)
+	})
+	t.Run("refused without", func(t *testing.T) {
+		m := newMigrating(t, folding(byUser, sluice.NewState[string, countText]("count"), (*countText).add), threePayments...)
+		m.Replace(folding(byUser, sluice.NewState[string, countSum]("count"), (*countSum).add))
+		var refused *sluice.RefusedError
+		if err := m.Try(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "count.Count: string → long") {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+func userNumber(user string, c countOnly) iter.Seq2[int64, countOnly] {
+	return func(yield func(int64, countOnly) bool) {
+		switch user {
+		case "ann", "bob": // they meet
+			yield(1, c)
+		case "cid": // becomes two
+			if yield(2, c) {
+				yield(3, c)
+			}
+		} // others are dropped
+	}
+}
+
+// Keys become any number of others, whose values meet or go.
+func TestMigrateKeys(t *testing.T) {
+	merge := func(a *countOnly, b countOnly) { a.Count += b.Count }
+	first := folding(byUser, sluice.NewState[string, countOnly]("count"), (*countOnly).add)
+	payments := append([]payment{{4, "cid", 1}, {5, "dan", 1}}, threePayments...)
+	next := func(merge func(*countOnly, countOnly)) *sluice.Job {
+		number := func(payment) int64 { return 7 }
+		return folding(number, sluice.NewState[int64, countOnly]("count").MigrateKeys(userNumber, merge), (*countOnly).add)
+	}
+	t.Run("merged", func(t *testing.T) {
+		newMigrating(t, first, payments...).becomes(next(merge), "count", map[string]string{"1": `{"Count":3}`, "2": `{"Count":1}`, "3": `{"Count":1}`, "7": `{"Count":1}`})
+	})
+	t.Run("not merged", func(t *testing.T) {
+		m := newMigrating(t, first, payments...)
+		m.Replace(next(nil))
+		var failed *sluice.MigrationError
+		if err := m.Try(); !errors.As(err, &failed) || failed.Entry.Key != "1" {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+// One state becomes two, and two become one.
+func TestTakesOver(t *testing.T) {
+	counts, cents := sluice.NewState[string, countOnly]("counts"), sluice.NewState[string, shorter]("cents")
+	both := sluice.NewState[string, balance]("both")
+	two := func(c sluice.State[string, countOnly], s sluice.State[string, shorter]) *sluice.Job {
+		job := sluice.NewJob("folding")
+		keyed := job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(byUser)
+		keyed.Fold(c, (*countOnly).add)
+		keyed.Fold(s, (*shorter).add)
+		return job
+	}
+	one := func(b sluice.State[string, balance]) *sluice.Job { return folding(byUser, b, (*balance).add) }
+	t.Run("merged", func(t *testing.T) {
+		m := newMigrating(t, two(counts, cents), threePayments...)
+		m.becomes(one(both.
+			TakesOver("counts", sluice.Migrate(func(c countOnly) (balance, error) { return balance{Payments: c.Count}, nil })).
+			TakesOver("cents", sluice.Migrate(func(c shorter) (balance, error) { return balance{Cents: c.Cents}, nil })).
+			Merge(func(a *balance, b balance) { a.Payments += b.Payments; a.Cents += b.Cents })),
+			"both", map[string]string{`"ann"`: `{"Payments":2,"Cents":16}`, `"bob"`: `{"Payments":1,"Cents":7}`, `"zoe"`: `{"Payments":1,"Cents":1}`})
+		if storedState(t, m.st, "folding", "counts") != nil {
+			t.Fatal("what was taken over is still there")
+		}
+	})
+	t.Run("split", func(t *testing.T) {
+		m := newMigrating(t, one(both), threePayments...)
+		m.becomes(two(
+			counts.TakesOver("both", sluice.Migrate(func(b balance) (countOnly, error) { return countOnly{b.Payments}, nil })),
+			cents.TakesOver("both", sluice.Migrate(func(b balance) (shorter, error) { return shorter{b.Cents}, nil }))),
+			"counts", map[string]string{`"ann"`: `{"Count":2}`, `"bob"`: `{"Count":1}`, `"zoe"`: `{"Count":1}`})
+		if got := storedState(t, m.st, "folding", "cents")[`"ann"`]; got != `{"Cents":16}` {
+			t.Fatalf("cents of ann: %s", got)
+		}
+	})
+	t.Run("renamed", func(t *testing.T) {
+		newMigrating(t, one(both), threePayments...).becomes(one(sluice.NewState[string, balance]("sums").TakesOver("both")),
+			"sums", map[string]string{`"ann"`: `{"Payments":2,"Cents":16}`, `"bob"`: `{"Payments":1,"Cents":7}`, `"zoe"`: `{"Payments":1,"Cents":1}`})
+	})
+	t.Run("without a word for what meets", func(t *testing.T) {
+		if err := one(both.TakesOver("a").TakesOver("b")).Check(); err == nil || !strings.Contains(err.Error(), "Merge") {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+// Equal types can mean something else: then a function is needed, and is called
+// once.
+func TestMeaning(t *testing.T) {
+	plain := sluice.NewState[string, countOnly]("count")
+	double := func(c countOnly) (countOnly, error) { return countOnly{2 * c.Count}, nil }
+	first := folding(byUser, plain, (*countOnly).add)
+	t.Run("without a function", func(t *testing.T) {
+		m := newMigrating(t, first, threePayments...)
+		m.Replace(folding(byUser, plain.Meaning(2), (*countOnly).add))
+		var refused *sluice.RefusedError
+		if err := m.Try(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "its meaning is 2 and was 0") {
+			t.Fatalf("got %v", err)
+		}
+	})
+	t.Run("with one", func(t *testing.T) {
+		newMigrating(t, first, threePayments...).becomes(folding(byUser, plain.Meaning(2).Migrate(sluice.Migrate(double).From(0)), (*countOnly).add),
+			"count", map[string]string{`"ann"`: `{"Count":4}`, `"bob"`: `{"Count":2}`, `"zoe"`: `{"Count":1}`})
+	})
+	t.Run("with one that may be called again", func(t *testing.T) {
+		err := folding(byUser, plain.Meaning(2).Migrate(sluice.Migrate(double)), (*countOnly).add).Check()
+		if err == nil || !strings.Contains(err.Error(), "From") {
+			t.Fatalf("got %v", err)
+		}
+	})
+	t.Run("of the key", func(t *testing.T) {
+		upper := func(meaning int, s sluice.State[string, countOnly]) *sluice.Job {
+			job := sluice.NewJob("folding")
+			job.From("payments", file.JSONLines[payment]("unused.jsonl")).
+				KeyBy(func(p payment) string { return strings.ToUpper(p.User) }).Meaning(meaning).Fold(s, (*countOnly).add)
+			return job
+		}
+		m := newMigrating(t, first, threePayments...)
+		m.Replace(upper(1, plain))
+		var refused *sluice.RefusedError
+		if err := m.Try(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "count, key: its meaning is 1 and was 0") {
+			t.Fatalf("got %v", err)
+		}
+		m.becomes(upper(1, plain.MigrateKeys(func(old string, c countOnly) iter.Seq2[string, countOnly] {
+			return maps.All(map[string]countOnly{strings.ToUpper(old): c})
+		}, nil)), "count", map[string]string{`"ANN"`: `{"Count":2}`, `"BOB"`: `{"Count":1}`, `"ZOE"`: `{"Count":1}`})
+	})
+}
+
+type visit struct{ Cents int64 }
+
+type visitText struct{ Cents string }
+
+func visitToText(v visit) (visitText, error) { return visitText{fmt.Sprint(v.Cents)}, nil }
+
+// Map and list states are migrated by element.
+func TestMigrateElements(t *testing.T) {
+	job := func(m sluice.MapState[string, int64, visit], l sluice.ListState[string, visit]) *sluice.Job {
+		job := sluice.NewJob("folding")
+		job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(byUser).
+			Process(func(p *sluice.Setup[string, string]) func(*sluice.Context[string, string], payment) {
+				byID, all := p.Map(m), p.List(l)
+				return func(_ *sluice.Context[string, string], p payment) {
+					byID.Set(p.ID, visit{p.Cents})
+					all.Append(visit{p.Cents})
+				}
+			}).Discard()
+		return job
+	}
+	text := func(m sluice.MapState[string, int32, visitText], l sluice.ListState[string, visitText]) *sluice.Job {
+		job := sluice.NewJob("folding")
+		job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(byUser).
+			Process(func(p *sluice.Setup[string, string]) func(*sluice.Context[string, string], payment) {
+				byID, all := p.Map(m), p.List(l)
+				return func(_ *sluice.Context[string, string], p payment) {
+					byID.Set(int32(p.ID), visitText{fmt.Sprint(p.Cents)})
+					all.Append(visitText{fmt.Sprint(p.Cents)})
+				}
+			}).Discard()
+		return job
+	}
+	first := func() *sluice.Job {
+		return job(sluice.NewMapState[string, int64, visit]("by_id"), sluice.NewListState[string, visit]("all"))
+	}
+	together := func(old string, v visitText) iter.Seq2[string, visitText] {
+		return maps.All(map[string]visitText{"all": v})
+	}
+	shorter := func(key string, id int64, v visitText) iter.Seq2[sluice.KeyElement[string, int32], visitText] {
+		return maps.All(map[sluice.KeyElement[string, int32]]visitText{{Key: key, Element: int32(id)}: v})
+	}
+	m := newMigrating(t, first(), threePayments...)
+	m.becomes(text(
+		sluice.NewMapState[string, int32, visitText]("by_id").Migrate(sluice.Migrate(visitToText)).MigrateKeys(shorter, nil),
+		sluice.NewListState[string, visitText]("all").Migrate(sluice.Migrate(visitToText))),
+		"by_id", map[string]string{`"ann" 1`: `{"Cents":"5"}`, `"bob" 2`: `{"Cents":"7"}`, `"ann" 3`: `{"Cents":"11"}`, `"zoe" 9`: `{"Cents":"1"}`})
+	if got := storedState(t, m.st, "folding", "all"); got[`"ann" 1`] != `{"Cents":"11"}` || len(got) != 4 {
+		t.Fatalf("lists: %v", got)
+	}
+	// The keys' order by slot and bytes decides the order in which lists meet.
+	before := storedState(t, m.st, "folding", "all")
+	m.Replace(text(
+		sluice.NewMapState[string, int32, visitText]("by_id"),
+		sluice.NewListState[string, visitText]("once").TakesOver("all").MigrateKeys(together)))
+	m.Step()
+	got := storedState(t, m.st, "folding", "once")
+	if len(got) != len(before) {
+		t.Fatalf("lists put together: %v of %v", got, before)
+	}
+	var was, is []string
+	for i := range len(got) {
+		is = append(is, got[fmt.Sprintf(`"all" %d`, i)])
+	}
+	for _, v := range before {
+		was = append(was, v)
+	}
+	slices.Sort(was)
+	ann := slices.Index(is, `{"Cents":"5"}`)
+	if ann+1 >= len(is) || is[ann+1] != `{"Cents":"11"}` {
+		t.Fatalf("the list of ann lost its order: %v", is)
+	}
+	slices.Sort(is)
+	if !slices.Equal(was, is) {
+		t.Fatalf("lists put together: %v, were %v", is, was)
+	}
+}
+
+func onlyShort(c countOnly) (countText, error) {
+	switch {
+	case c.Count == 2:
+		return countText{}, errors.New("two is too many")
+	case c.Count == 3:
+		panic("three")
+	}
+	return countText{fmt.Sprint(c.Count)}, nil
+}
+
+// An entry that fails stops the start, which changes nothing, or is set aside.
+func TestMigrationFails(t *testing.T) {
+	first := folding(byUser, sluice.NewState[string, countOnly]("count"), (*countOnly).add)
+	second := folding(byUser, sluice.NewState[string, countText]("count").Migrate(sluice.Migrate(onlyShort)), (*countText).add)
+	payments := append([]payment{{4, "cid", 1}, {5, "cid", 1}, {6, "cid", 1}}, threePayments...)
+	m := newMigrating(t, first, payments...)
+	before := manifestOf(t, m.st)
+	m.Replace(second)
+	var failed *sluice.MigrationError
+	err := m.Try()
+	if !errors.As(err, &failed) || failed.ExitCode() != 13 || failed.Entry.State != "count" {
+		t.Fatalf("got %v", err)
+	}
+	for _, part := range []string{failed.Entry.Key, "sluice_test.onlyShort", "Nothing was changed", "--set-aside count=FILE"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("no %q in %q", part, err)
+		}
+	}
+	after := manifestOf(t, m.st)
+	if after.Version != before.Version || !maps.EqualFunc(after.State, before.State, func(a, b epoch.StateEntry) bool {
+		return a.Value == b.Value && slices.Equal(a.Segments, b.Segments)
+	}) || after.Sources["payments"].Partitions["0"] != before.Sources["payments"].Partitions["0"] || after.Kind != epoch.Open {
+		t.Fatalf("changed:\n%+v\nwas\n%+v", after, before)
+	}
+
+	folder := t.TempDir()
+	file := filepath.Join(folder, "failed.jsonl")
+	m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"cuont": file} })
+	var wrong *sluice.ConsentError
+	if err := m.Try(); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "its states: count") {
+		t.Fatalf("with a slip of the pen: %v", err)
+	}
+	m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"count": file} })
+	m.becomes(second, "count", map[string]string{`"bob"`: `{"Count":"1"}`, `"zoe"`: `{"Count":"1"}`})
+	lines := strings.Split(strings.TrimSpace(readFile(t, file)), "\n")
+	slices.Sort(lines[1:])
+	want := []string{
+		`{"state":"count","key":"ann","value":{"Count":2},"function":"sluice_test.onlyShort","error":"two is too many"}`,
+		`{"state":"count","key":"cid","value":{"Count":3},"function":"sluice_test.onlyShort","error":"panic: three"}`,
+	}
+	if !slices.Equal(lines[1:], want) || !strings.HasPrefix(lines[0], `{"job":"folding","state":"count","manifest":"`) {
+		t.Fatalf("set aside:\n%s", strings.Join(lines, "\n"))
+	}
+	// Another migration doesn't write over the file.
+	m.Replace(folding(byUser, sluice.NewState[string, countSum]("count").Migrate(sluice.Migrate(textToCount).Then(countToSum)), (*countSum).add))
+	if err := m.Try(); err == nil || !strings.Contains(err.Error(), "another migration") {
+		t.Fatalf("the file of another migration: %v", err)
+	}
+	if got := readFile(t, file); strings.Count(got, "\n") != 3 {
+		t.Fatalf("the file was written over: %s", got)
+	}
+	if names, err := os.ReadDir(folder); err != nil || len(names) != 1 {
+		t.Fatalf("left in the folder: %v, %v", names, err)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// manifestOf is the newest manifest of the job folding.
+func manifestOf(t *testing.T, st store.Store) epoch.Manifest {
+	t.Helper()
+	j, err := epoch.FindJob(context.Background(), env.Real(), st, "folding")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := j.Head(context.Background(), epoch.MainBranch, epoch.FirstTask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head.Manifest
+}
+
+// Equal states give equal segments, however many shards migrate them, and a start
+// that is killed at any of its writes leaves nothing behind that another would
+// trip over.
+func TestMigrationCrashes(t *testing.T) {
+	first := func() *sluice.Job {
+		return folding(byUser, sluice.NewState[string, countText]("count"), (*countText).add)
+	}
+	second := func() *sluice.Job {
+		return folding(byUser, sluice.NewState[string, countSum]("count").Migrate(sluice.Migrate(textToCount).Then(countToSum)), (*countSum).add)
+	}
+	var sums []string
+	for n := 0; ; n++ {
+		m := newMigrating(t, first(), threePayments...)
+		m.Options(func(o *sluice.Options) { o.Shards = n%3 + 1 })
+		m.Replace(second())
+		sluicetest.Feed(m.Test, "payments", payment{9, "zoe", 1})
+		crashed := n > 0 && m.Crash(n)
+		m.Step()
+		want := map[string]string{`"ann"`: `{"Count":2,"Even":true}`, `"bob"`: `{"Count":1,"Even":false}`, `"zoe"`: `{"Count":1,"Even":false}`}
+		if got := storedState(t, m.st, "folding", "count"); !maps.Equal(got, want) {
+			t.Fatalf("after a crash at write %d: %v", n, got)
+		}
+		for _, s := range manifestOf(t, m.st).State["count"].Segments {
+			sums = append(sums, s.SHA256)
+		}
+		if n > 0 && !crashed {
+			break
+		}
+	}
+	slices.Sort(sums)
+	if sums = slices.Compact(sums); len(sums) != 2 {
+		t.Fatalf("%d different segments, want that of the migration and that of the last epoch", len(sums))
+	}
+}
