@@ -89,6 +89,7 @@ func (l Layout) encode() ([]byte, error)     { return encode(l) }
 func (b BranchFile) encode() ([]byte, error) { return encode(b) }
 func (l LiveRecord) encode() ([]byte, error) { return encode(l) }
 func (v Version) encode() ([]byte, error)    { return encode(v) }
+func (f Functions) encode() ([]byte, error)  { return encode(f) }
 
 // FindJob opens a job that exists, and writes nothing; [NoJobError] if the
 // store has none of this name.
@@ -165,15 +166,21 @@ func (j *Job) Version(ctx context.Context, hash string) (Version, error) {
 // PutVersion stores a version's description and returns its hash. Of builds of
 // one version the first one's function names stay.
 func (j *Job) PutVersion(ctx context.Context, v Version) (hash string, err error) {
+	hash, _, err = j.putVersion(ctx, v)
+	return hash, err
+}
+
+// putVersion is PutVersion, and returns what stands there.
+func (j *Job) putVersion(ctx context.Context, v Version) (hash string, stands Version, err error) {
 	v.Format = Format
 	if hash, err = v.Hash(); err != nil {
-		return "", err
+		return "", v, err
 	}
 	if err := j.makeRecord(ctx, VersionPath(hash), v.encode); err != nil {
-		return "", err
+		return "", v, err
 	}
-	_, err = j.Version(ctx, hash) // what stands there may be damaged
-	return hash, err
+	stands, err = j.Version(ctx, hash) // what stands there may be damaged
+	return hash, stands, err
 }
 
 // Live reads the newest live record; ok is false while the job has none.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -338,6 +339,47 @@ func TestPutVersionKeepsTheFirst(t *testing.T) {
 	}
 	if after, err := s.Read(t.Context(), "spend/"+VersionPath(one), MaxObject); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the description changed: %v", err)
+	}
+}
+
+// A build whose functions have other names than those of its version's first keeps
+// its own.
+func TestFunctionsOfABuild(t *testing.T) {
+	s := store.NewMemory()
+	p := newProcess(t, s, 1)
+	first, second := testVersion(), testVersion()
+	first.Functions = map[string]string{"spend": "main.add", "refunds": "main.subtract"}
+	second.Functions = map[string]string{"spend": "main.subtract", "refunds": "main.add"}
+	builds := map[string]Version{"aa11": first, "bb22": second, "": second}
+	for _, executable := range []string{"aa11", "bb22", ""} {
+		me := Identity{Build: Build{Executable: executable}, Version: builds[executable]}
+		for range 2 { // the second time it is there
+			if _, err := p.job.newOwner(t.Context(), MainBranch, FirstTask, &me); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	hash, err := first.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for executable, want := range map[string]map[string]string{"aa11": first.Functions, "bb22": second.Functions, "cc33": first.Functions, "": first.Functions} {
+		got, err := p.job.Functions(t.Context(), Build{Executable: executable, Version: hash})
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("build %q: %v, %v; expected %v", executable, got, err, want)
+		}
+	}
+	listed, err := s.List(t.Context(), "spend/functions/", "", 10)
+	if err != nil || len(listed) != 1 || listed[0].Name != "spend/"+FunctionsPath(hash, "bb22") {
+		t.Errorf("stored are %v (%v), expected only what differs", listed, err)
+	}
+	rewrite(t, s, FunctionsPath(hash, "bb22"), func(b []byte) []byte { b[20] ^= 1; return b })
+	var damaged *DamagedError
+	if _, err := p.job.Functions(t.Context(), Build{Executable: "bb22", Version: hash}); !errors.As(err, &damaged) {
+		t.Errorf("a flipped bit is %v", err)
+	}
+	if _, err := p.job.Functions(t.Context(), Build{Version: "00ff"}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a version that isn't there is %v", err)
 	}
 }
 

@@ -82,6 +82,15 @@ func DataPath(branch, task string, e Epoch, owner string, seq uint64, name strin
 	return fmt.Sprintf("%sdata/%s-%s-%d-%s.avro", LogPath(branch, task), digits(e), owner, seq, name)
 }
 
+// FunctionsPath names the record of the functions' names that a build of a
+// version has, by the beginning of its executable's hash.
+func FunctionsPath(version, executable string) string {
+	return "functions/" + version + "-" + executable[:min(len(executable), executableDigits)] + ".json"
+}
+
+// executableDigits tell builds of one version apart.
+const executableDigits = 16
+
 // LivePath names a live record.
 func LivePath(n Generation) string { return fmt.Sprintf("live/%d.json", n) }
 
@@ -118,6 +127,7 @@ type ObjectKind string
 const (
 	JobObject       ObjectKind = "job"
 	VersionObject   ObjectKind = "version"
+	FunctionsObject ObjectKind = "functions"
 	LayoutObject    ObjectKind = "layout"
 	BranchObject    ObjectKind = "branch"
 	ManifestObject  ObjectKind = "manifest"
@@ -144,9 +154,10 @@ type Name struct {
 	// generation that dropped a sink.
 	Number uint64
 	// Label is the hash of a version, the id of a pin, the random part of a
-	// savepoint.
+	// savepoint, the beginning of the hash of a build's executable.
 	Label string
-	// Given is the name that a data object, a savepoint or a sink was given.
+	// Given is the name that a data object, a savepoint or a sink was given, the
+	// version of a build's functions.
 	Given string
 }
 
@@ -174,11 +185,10 @@ func ParsePath(path string) (Name, bool) {
 	case "control":
 		return parseNumbered(ControlObject, stem)
 	case "savepoints":
-		cut := strings.LastIndexByte(stem, '-')
-		if cut < 1 {
-			return Name{}, false
-		}
-		return Name{Kind: SavepointObject, Given: stem[:cut], Label: stem[cut+1:]}, true
+		return parseLabelled(SavepointObject, stem)
+	case "functions":
+		n, ok := parseLabelled(FunctionsObject, stem)
+		return n, ok && n.Label != "" && len(n.Label) <= executableDigits
 	case "drained":
 		return parseDrained(stem)
 	}
@@ -237,6 +247,15 @@ func parseData(n Name, file string) (Name, bool) {
 	}
 	n.Seq, ok = parseNumber(parts[2])
 	return n, ok
+}
+
+// parseLabelled reads a name that was given, with a label behind it.
+func parseLabelled(kind ObjectKind, stem string) (Name, bool) {
+	cut := strings.LastIndexByte(stem, '-')
+	if cut < 1 {
+		return Name{}, false
+	}
+	return Name{Kind: kind, Given: stem[:cut], Label: stem[cut+1:]}, true
 }
 
 func parseDrained(stem string) (Name, bool) {

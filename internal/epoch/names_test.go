@@ -9,8 +9,9 @@ import (
 
 func TestPathsRoundTrip(t *testing.T) {
 	for path, want := range map[string]Name{
-		JobPath:                             {Kind: JobObject},
-		VersionPath("0af1"):                 {Kind: VersionObject, Label: "0af1"},
+		JobPath:             {Kind: JobObject},
+		VersionPath("0af1"): {Kind: VersionObject, Label: "0af1"},
+		FunctionsPath("0af1", "00112233445566778899"): {Kind: FunctionsObject, Given: "0af1", Label: "0011223344556677"},
 		LayoutPath(12):                      {Kind: LayoutObject, Number: 12},
 		BranchPath("main"):                  {Kind: BranchObject, Branch: "main"},
 		LivePath(3):                         {Kind: LiveObject, Number: 3},
@@ -52,7 +53,7 @@ func TestParsePathRefuses(t *testing.T) {
 		"branches/main/0.0/0000000000000000000x.json", "branches/main/0.0/99999999999999999999.json", "branches/main/0.0/18446744073709551616.json",
 		"branches/main/0.0/floor/1.json", "branches/main/0.0/data/00000000000000000001-ab-1.avro", "branches/main/0.0/data/1-ab-1-x.avro",
 		"branches/main/0.0/data/00000000000000000001-ab-01-x.avro", "branches/main/0.0/data/00000000000000000001-ab-1-x.json",
-		"branches/main/0.0/else/1.json", "savepoints/x.json", "drained/1-0.0.json", "drained/x-0.0-s.json", "unknown/1.json",
+		"branches/main/0.0/else/1.json", "savepoints/x.json", "functions/0af1.json", "functions/0af1-.json", "functions/-00.json", "functions/0af1-00112233445566778.json", "drained/1-0.0.json", "drained/x-0.0-s.json", "unknown/1.json",
 	} {
 		if got, ok := ParsePath(path); ok {
 			t.Errorf("%q reads as %+v", path, got)
@@ -100,6 +101,8 @@ func FuzzParsePath(f *testing.F) {
 			again = JobPath
 		case VersionObject:
 			again = VersionPath(n.Label)
+		case FunctionsObject:
+			again = FunctionsPath(n.Given, n.Label)
 		case LayoutObject:
 			if n.Number > math.MaxInt {
 				return

@@ -74,6 +74,16 @@ const (
 	Reshard  BranchKind = "reshard"
 )
 
+// Functions are the names that a build has for the functions of a job, where they
+// differ from those in the version's description.
+type Functions struct {
+	Format     int               `json:"format"`
+	JobID      string            `json:"job_id"`
+	Version    string            `json:"version"`
+	Executable string            `json:"executable"` // sha256 of the file, in hex
+	Functions  map[string]string `json:"functions"`  // by the part that calls them
+}
+
 // Point is an epoch of each task of a branch.
 type Point struct {
 	Branch string           `json:"branch"`

@@ -83,11 +83,14 @@ func (j *Job) newOwner(ctx context.Context, branch, task string, me *Identity) (
 	if err := checkLogName(branch, task); err != nil {
 		return nil, err
 	}
-	version, err := j.PutVersion(ctx, me.Version)
+	version, stands, err := j.putVersion(ctx, me.Version)
 	if err != nil {
 		return nil, err
 	}
 	me.Build.Version = version
+	if err := j.putFunctions(ctx, stands, me.Version, me.Build); err != nil {
+		return nil, err
+	}
 	id, err := j.env.ID()
 	if err != nil {
 		return nil, err

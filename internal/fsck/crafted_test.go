@@ -213,6 +213,9 @@ func TestCrafted(t *testing.T) {
 		"a version under another's name": {func(_ *testing.T, w *world) {
 			w.records[epoch.VersionPath("00ff")] = w.version
 		}, epoch.VersionPath("00ff"), "of the hash in its name"},
+		"functions under another build's name": {func(_ *testing.T, w *world) {
+			w.records[epoch.FunctionsPath(w.hash, "aa")] = epoch.Functions{Format: 1, JobID: jobID, Version: w.hash, Executable: "bb"}
+		}, epoch.FunctionsPath(emptyVersion(t), "aa"), "its name"},
 		"a request of another number": {func(_ *testing.T, w *world) {
 			w.records[epoch.ControlPath(1)] = epoch.Request{Format: 1, JobID: jobID, N: 2}
 		}, epoch.ControlPath(1), "its name"},

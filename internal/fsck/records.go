@@ -127,6 +127,10 @@ func (c *checker) readRecord(ctx context.Context, path string, name epoch.Name) 
 	switch name.Kind {
 	case epoch.VersionObject:
 		r.versions[name.Label], err = c.readVersion(ctx, path, name.Label)
+	case epoch.FunctionsObject:
+		_, err = checked(ctx, c, path, func(f epoch.Functions) (string, bool) {
+			return f.JobID, epoch.FunctionsPath(f.Version, f.Executable) == path
+		}, "a plan can't tell whether functions were mixed up since that build")
 	case epoch.LayoutObject:
 		r.layouts[name.Number] = true
 		_, err = checked(ctx, c, path, func(l epoch.Layout) (string, bool) {

@@ -96,6 +96,7 @@ var exampleTests = []arrow{
 // decide.
 var edge = map[string]string{
 	"internal/epoch/create.go":    "creates objects",
+	"internal/epoch/functions.go": "reads and writes the names of a build's functions",
 	"internal/epoch/heartbeat.go": "beats",
 	"internal/epoch/job.go":       "opens a job's store",
 	"internal/epoch/log.go":       "reads the log",

@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/carry"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/schema"
+)
+
+// Input is what a plan is made of.
+type Input struct {
+	// Job is the job's name, At the epoch to go on from, Head its manifest.
+	Job  string
+	At   epoch.At
+	Head epoch.Manifest
+	// Old describes what the head's state is of, with the names of functions as the
+	// build had them that ran it; New describes the build that is to go on.
+	Old, New epoch.Version
+	// Ways are those of New's states, by their names.
+	Ways map[string]*carry.Way
+	// Drop and Gap are the consents that are given.
+	Drop, Gap []string
+	// Dropped are the names that consents may give though nothing is dropped under
+	// them now, since an earlier start has used them; see [Dropped].
+	Dropped []string
+}
+
+// Compare makes a plan. It finds every difference.
+func Compare(in Input) *Plan {
+	c := &comparison{Input: in, plan: &Plan{Job: in.Job, At: in.At, partial: map[string]epoch.Partial{}}, drops: map[string]bool{}}
+	c.sources()
+	c.operators()
+	c.keys()
+	c.states()
+	c.sinks()
+	c.flags()
+	return c.plan
+}
+
+// comparison is a plan in the making.
+type comparison struct {
+	Input
+	plan  *Plan
+	drops map[string]bool // what would be dropped, whether it is allowed or not
+}
+
+func (c *comparison) line(part Part, name string) *Line {
+	l := &Line{Part: part, Name: name}
+	c.plan.Lines = append(c.plan.Lines, l)
+	return l
+}
+
+// drop adds a cause that drops data: it needs a consent, or has one.
+func (c *comparison) drop(l *Line, name, cause string) {
+	c.drops[name] = true
+	if !slices.Contains(c.Drop, name) {
+		l.needs("--drop", name, cause, fmt.Sprintf("%s: would be dropped; allow it with --drop %s", name, name))
+		return
+	}
+	l.Add(Resolves, cause, "")
+	l.Note("dropped, as --drop " + name + " allows")
+}
+
+// flags finds consents to what is not dropped: each may be a slip of the pen for
+// something that is. One that an earlier start has used is fine, since a
+// supervisor repeats the command line.
+func (c *comparison) flags() {
+	would := "nothing would be dropped, so leave it out"
+	if len(c.drops) > 0 {
+		would = "name what would be: " + strings.Join(slices.Sorted(maps.Keys(c.drops)), ", ")
+	}
+	for _, name := range c.Drop {
+		if !c.drops[name] && !slices.Contains(c.Dropped, name) {
+			c.line(FlagPart, "--drop "+name).Add(Refused, "--drop "+name+": that is not dropped", would)
+		}
+	}
+	for _, name := range c.Gap {
+		_, had := c.Head.Sinks[name]
+		if _, has := c.New.Sinks[name]; !had && !has {
+			c.line(FlagPart, "--gap "+name).Add(Refused, "--gap "+name+": there never was such a sink", "name one that is back, or leave it out")
+		}
+	}
+}
+
+// both goes through the names of two maps in their order.
+func both[V, W any](old map[string]V, now map[string]W) iter.Seq[string] {
+	names := slices.Collect(maps.Keys(now))
+	for name := range old {
+		if _, also := now[name]; !also {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Values(names)
+}
+
+func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
+}
+
+// without returns the names in a that are not in b.
+func without(a, b []string) (out []string) {
+	for _, name := range a {
+		if !slices.Contains(b, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// mostNames bounds how many names a text lists.
+const mostNames = 5
+
+// list names some things in a text.
+func list(names []string) string {
+	if more := len(names) - mostNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// told is a difference with a part's name in front.
+func told(name string, d schema.Difference) string {
+	if d.Path == "" {
+		return name + ": " + d.String()
+	}
+	return joined(name, d.String())
+}
+
+// joined puts a part's name in front of a path in it.
+func joined(name, path string) string {
+	if path == "" || path[0] == ':' || path[0] == '[' || path[0] == '{' {
+		return name + path
+	}
+	return name + "." + path
+}

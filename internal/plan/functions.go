@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/schema"
+)
+
+// KeyFunction is the name in a version's functions of that which gives an
+// operator's key.
+func KeyFunction(operator string) string { return operator + " key" }
+
+// RowFunction is the name there of that which makes a sink's rows.
+func RowFunction(sink string) string { return sink + " row" }
+
+// bare is a function's name without its package, which may move: Order.User for
+// orders.Order.User.
+func bare(function string) string {
+	_, name, ok := strings.Cut(function, ".")
+	if !ok {
+		return function
+	}
+	return name
+}
+
+// renamed tells the names of a part's function, before and now, if they differ.
+// A function that has no name can't be told from another.
+func (c *comparison) renamed(part string) (was, is string, differs bool) {
+	was, is = c.Old.Functions[part], c.New.Functions[part]
+	return was, is, was != "" && is != "" && bare(was) != bare(is)
+}
+
+// noteFunction notes that a function has another name.
+func (c *comparison) noteFunction(l *Line, what, part string) (differs bool) {
+	was, is, differs := c.renamed(part)
+	if differs {
+		l.Note("its " + what + " is " + is + ", and was " + was)
+	}
+	return differs
+}
+
+// crossed finds an operator whose function this one has now, and that has another
+// or is gone, though both keep values of one type: by types alone, nobody would
+// see that they were mixed up.
+func (c *comparison) crossed(operator string) (other string, is bool) {
+	_, now, differs := c.renamed(operator)
+	if !differs || c.meantOtherwise(operator) {
+		return "", false
+	}
+	for name := range sorted(c.Old.Operators) {
+		if name == operator || bare(c.Old.Functions[name]) != bare(now) {
+			continue
+		}
+		if kept := c.New.Functions[name]; bare(kept) != bare(now) && sameValues(c.Old, operator, name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// meantOtherwise tells whether the author says of a state of an operator that it
+// means something else now, so that its way says what becomes of it.
+func (c *comparison) meantOtherwise(operator string) bool {
+	for name, s := range c.New.States {
+		if old, had := c.Old.States[name]; had && s.Operator == operator && s.Meaning != old.Meaning {
+			return true
+		}
+	}
+	return false
+}
+
+// exchangedKey finds an operator by whose key function this one is keyed now.
+func (c *comparison) exchangedKey(operator string) (other string, is bool) {
+	_, now, differs := c.renamed(KeyFunction(operator))
+	if !differs {
+		return "", false
+	}
+	for name, s := range c.New.States {
+		if old, had := c.Old.States[name]; had && s.Operator == operator && s.KeyMeaning != old.KeyMeaning {
+			return "", false // the author says so, and the state's way what becomes of it
+		}
+	}
+	for name := range sorted(c.Old.Operators) {
+		if name != operator && bare(c.Old.Functions[KeyFunction(name)]) == bare(now) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// sameValues tells whether the states that two operators are named by have values
+// and keys of one type.
+func sameValues(v epoch.Version, a, b string) bool {
+	x, y := v.States[a], v.States[b]
+	return x.Kind == y.Kind && sameSchema(x.Value, y.Value) && sameSchema(x.Key, y.Key)
+}
+
+// sameSchema tells whether two schemas differ in the names of types at most.
+func sameSchema(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err := schema.Parse([]byte(a))
+	if err != nil {
+		return false
+	}
+	y, err := schema.Parse([]byte(b))
+	return err == nil && len(schema.Differences(x, y)) == 0
+}

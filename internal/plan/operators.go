@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// operators has a line for each operator.
+func (c *comparison) operators() {
+	for name := range both(c.Old.Operators, c.New.Operators) {
+		l := c.line(OperatorPart, name)
+		old, had := c.Old.Operators[name]
+		now, has := c.New.Operators[name]
+		switch {
+		case !has:
+			l.Note("gone; the lines of its states say what becomes of these")
+		case !had:
+			l.Note("new")
+		default:
+			c.operator(l, old, now)
+		}
+	}
+}
+
+func (c *comparison) operator(l *Line, old, now epoch.Part) {
+	if old.Kind != now.Kind {
+		l.Note(fmt.Sprintf("it is a %s, and was a %s; its states stay", now.Kind, old.Kind))
+	}
+	c.noteFunction(l, "function", l.Name)
+	if other, is := c.crossed(l.Name); is {
+		l.Add(Refused, fmt.Sprintf("%s: its function is %s, which was that of %s, whose values are of the same type: the two seem to be mixed up", l.Name, c.New.Functions[l.Name], other),
+			"put them right; if it is meant, raise the state's Meaning and migrate, or give the function another name")
+	}
+	c.inputs(l, old.Inputs, now.Inputs)
+	c.compareParameters(l, old, now, func(string) bool { return false })
+}
+
+// inputs compares what an operator gets its records from. What was read of a new
+// input before is what the states lack: they are what they would have been only
+// if it has not been read, or if it stands for others of the same sources.
+func (c *comparison) inputs(l *Line, old, now []string) {
+	added, gone := without(now, old), without(old, now)
+	if len(gone) > 0 {
+		l.Note("it gets nothing more of " + list(gone) + "; what came of that stays")
+	}
+	if len(added) == 0 {
+		return
+	}
+	before := sourcesOf(c.Old, old)
+	var missed []string
+	for _, input := range added {
+		sources := sourcesOf(c.New, []string{input})
+		if len(gone) > 0 {
+			sources = without(sources, before) // it may stand for what is gone
+		}
+		switch read := c.read(sources); {
+		case len(read) > 0:
+			missed = append(missed, input)
+		case len(sources) > 0:
+			l.Note("it gets what comes of " + input + " from its start on")
+		default:
+			l.Note("it gets what comes of " + input + " from now on")
+		}
+	}
+	if len(missed) == 0 {
+		return
+	}
+	why := fmt.Sprintf("it has not seen what came of %s before epoch %d", list(missed), c.At.Epoch+1)
+	c.incomplete(l, l.Name, why)
+	for name, s := range c.New.States {
+		if s.Operator == l.Name {
+			c.plan.partial[name] = epoch.Partial{Why: why}
+		}
+	}
+}
+
+// incomplete adds that what an operator has is not all that there was, and what
+// depends on that.
+func (c *comparison) incomplete(l *Line, operator, why string) {
+	l.Add(Partial, l.Name+": "+why+", and never will", "a branch from earlier offsets has it all")
+	if sinks := sinksBehind(c.New, operator); len(sinks) > 0 {
+		l.Note("incomplete because of it, for ever: sink " + list(sinks))
+	}
+}
+
+// keys has a line for each operator's key.
+func (c *comparison) keys() {
+	for operator := range sorted(c.New.Operators) {
+		if _, had := c.Old.Operators[operator]; !had && !c.carried(operator) {
+			continue
+		}
+		l := c.line(KeyPart, operator)
+		c.noteFunction(l, "function", KeyFunction(operator))
+		if other, is := c.exchangedKey(operator); is {
+			l.Add(Refused, fmt.Sprintf("%s, key: it is keyed by %s, by which %s was keyed: the two seem to be mixed up", operator, c.New.Functions[KeyFunction(operator)], other),
+				"put them right; if it is meant, raise the key's Meaning and say with MigrateKeys what becomes of the keys")
+		}
+		for name, s := range sorted(c.New.States) {
+			if s.Operator == operator {
+				c.key(l, name)
+			}
+		}
+	}
+}
+
+// carried tells whether a state of an operator comes from what is stored.
+func (c *comparison) carried(operator string) bool {
+	for name, s := range c.New.States {
+		if way := c.Ways[name]; s.Operator == operator && way != nil && (len(way.Sources) > 0 || len(way.Refusals) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// key adds how the keys of a state are carried over.
+func (c *comparison) key(l *Line, state string) {
+	way := c.Ways[state]
+	if way == nil {
+		return
+	}
+	refused := false
+	for _, r := range way.Refusals {
+		if ofKey(r) {
+			refused = true
+			l.Add(Replay, r, wayOut)
+		}
+	}
+	if refused {
+		return // and these have all differences
+	}
+	for _, s := range way.Sources {
+		if s.Keys != "" {
+			l.Add(Migrates, fmt.Sprintf("%s, key: %s → %s, by %s", s.Stored.Name, s.Stored.Form.Key.Word(), way.Form.Key.Word(), s.Keys), "")
+			continue
+		}
+		for _, d := range differences(s.Stored.Form.Key, way.Form.Key) {
+			l.Add(Resolves, told(s.Stored.Name+", key", d), "")
+		}
+		for _, d := range differences(s.Stored.Form.Element, way.Form.Element) {
+			l.Add(Resolves, told(s.Stored.Name+", element", d), "")
+		}
+	}
+}
+
+// ofKey tells whether a way's refusal is about keys or elements.
+func ofKey(refusal string) bool {
+	_, about, _ := strings.Cut(refusal, ",")
+	for _, what := range []string{" key", " element"} {
+		if rest, is := strings.CutPrefix(about, what); is && !strings.Contains(refusal[:len(refusal)-len(about)], ":") && (rest == "" || strings.ContainsAny(rest[:1], ".:[{")) {
+			return true
+		}
+	}
+	_, what, _ := strings.Cut(refusal, ": ")
+	return strings.HasPrefix(what, "its keys ")
+}
+
+// ofKind tells whether a way's refusal says that a state is of another kind.
+func ofKind(refusal string) bool { return strings.Contains(refusal, ": a state of another kind: ") }
+
+// takenBy names the state of this build that takes a stored one over, or would
+// if it could.
+func (c *comparison) takenBy(name string) (by string, is bool) {
+	for state, way := range sorted(c.Ways) {
+		if state == name || way == nil {
+			continue
+		}
+		for _, s := range way.Sources {
+			if s.Stored.Name == name {
+				return state, true
+			}
+		}
+		if slices.ContainsFunc(way.Refusals, func(r string) bool { return about(r, name) }) {
+			return state, true
+		}
+	}
+	return "", false
+}
+
+// about tells whether a refusal is about a stored state.
+func about(refusal, name string) bool {
+	rest, is := strings.CutPrefix(refusal, name)
+	return is && rest != "" && strings.ContainsAny(rest[:1], ".,:[{")
+}

@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// rule says what it means that a parameter of a part has another value.
+type rule struct {
+	verdict Verdict
+	// effect says what comes of it, do what there is to do.
+	effect, do string
+	// dated tells that a source's offsets belong to it: from there on it holds.
+	dated bool
+}
+
+// The rules, by what a parameter decides about.
+var (
+	decoding  = rule{verdict: Resolves, effect: "holds for what has not been read yet", dated: true}
+	rendering = rule{verdict: Resolves, effect: "holds for what is delivered from now on; what has been stays as it is"}
+	elsewhere = rule{verdict: Refused, effect: "what it has written would be told apart by nobody", do: newSink}
+	another   = rule{verdict: Refused, effect: "what is stored came of the other", do: "give the state a new name"}
+)
+
+// newSink and newSource are the ways out for what can't go on under its name.
+const (
+	newSink   = "give the sink a new name, under which it begins anew"
+	newSource = "give the source a new name, under which it begins at its start"
+)
+
+// parameters has a rule for each parameter of each kind of part. A name that ends
+// in a dot or a space stands for all that begin so. What a table lacks has the
+// rule of the name "".
+var parameters = map[Part]map[string]rule{
+	// What a source reads (topics, pattern, target) is compared by what it covers.
+	SourcePart: {
+		"": decoding,
+	},
+	OperatorPart: {
+		"": another,
+	},
+	SinkPart: {
+		"":          elsewhere,
+		"target":    elsewhere,
+		"mode":      elsewhere,
+		"key":       elsewhere, // columns, or the codec of keys
+		"key.":      elsewhere,
+		"value":     elsewhere, // the codec of values
+		"value.":    elsewhere,
+		"partition": elsewhere, // the function that partitions
+		"type of ":  elsewhere, // a column
+		"headers":   rendering,
+		"time":      rendering,
+	},
+}
+
+// ruleOf is the rule of a parameter.
+func ruleOf(part Part, name string) rule {
+	rules := parameters[part]
+	if r, ok := rules[name]; ok {
+		return r
+	}
+	for _, end := range []string{".", " "} {
+		for i := len(name); i > 0; i = strings.LastIndex(name[:i], end) {
+			if r, ok := rules[name[:min(i+1, len(name))]]; ok {
+				return r
+			}
+		}
+	}
+	return rules[""]
+}
+
+// compareParameters adds what parameters of a part have changed, but for those
+// that skip tells.
+func (c *comparison) compareParameters(l *Line, old, now epoch.Part, skip func(name string) bool) {
+	for name := range both(old.Parameters, now.Parameters) {
+		was, had := old.Parameters[name]
+		is, has := now.Parameters[name]
+		if was == is && had == has || skip(name) {
+			continue
+		}
+		r := ruleOf(l.Part, name)
+		cause := fmt.Sprintf("%s, %s: %s → %s", l.Name, strings.TrimSpace(name), orNone(was, had), orNone(is, has))
+		if r.verdict >= Replay {
+			cause += ": " + r.effect
+		} else {
+			l.Note(r.effect)
+		}
+		if r.dated {
+			c.noteOffsets(l)
+		}
+		l.Add(r.verdict, cause, r.do)
+	}
+}
+
+func orNone(value string, has bool) string {
+	if !has {
+		return "none"
+	}
+	return fmt.Sprintf("%q", value)
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// files begins the kinds of sinks whose records lie beside what they write, so
+// that a folder may have another path on another machine.
+const files = "file."
+
+// sinks has a line for each sink.
+func (c *comparison) sinks() {
+	known := map[string]bool{}
+	for name := range c.Old.Sinks {
+		known[name] = true
+	}
+	for name := range c.Head.Sinks {
+		known[name] = true
+	}
+	for name := range both(known, c.New.Sinks) {
+		l := c.line(SinkPart, name)
+		head, delivered := c.Head.Sinks[name]
+		old, had := c.Old.Sinks[name]
+		now, has := c.New.Sinks[name]
+		switch {
+		case !has:
+			c.goneSink(l, head)
+		case !known[name]:
+			c.newSink(l, now)
+		case head.Dropped != "":
+			c.sinkBack(l, head)
+		case had:
+			c.sink(l, old, now, delivered && head.Record != "")
+		}
+	}
+}
+
+// goneSink is one that this build lacks.
+func (c *comparison) goneSink(l *Line, head epoch.SinkState) {
+	if head.Dropped == "" && head.Record != "" && head.Confirmed < c.Head.Position {
+		l.Add(Refused, fmt.Sprintf("%s: removed while positions %d to %d are to be delivered", l.Name, head.Confirmed+1, c.Head.Position),
+			"run the build that has it until it is stopped with nothing pending")
+		return
+	}
+	l.Note("gone; what it has written stays, and it gets nothing more")
+}
+
+func (c *comparison) newSink(l *Line, now epoch.Part) {
+	if now.Schemas["key"] != "" && c.Head.Position > 0 {
+		l.Note(fmt.Sprintf("new; it gets the rows of keys that change from position %d on", c.Head.Position+1))
+		return
+	}
+	l.Note(fmt.Sprintf("new; it begins at position %d", c.Head.Position+1))
+}
+
+// sinkBack is one that an earlier version had, and the head's has not.
+func (c *comparison) sinkBack(l *Line, head epoch.SinkState) {
+	if head.Confirmed >= c.Head.Position {
+		l.Note("back; it goes on where it stood")
+		return
+	}
+	gap := fmt.Sprintf("%s: back after an absence, in which it did not get positions %d to %d", l.Name, head.Confirmed+1, c.Head.Position)
+	if slices.Contains(c.Gap, l.Name) {
+		l.Add(Resolves, gap, "")
+		l.Note("it goes on without them, as --gap " + l.Name + " allows")
+		return
+	}
+	l.needs("--gap", l.Name, gap, fmt.Sprintf("%s; allow that with --gap %s, or give it a new name and target", gap, l.Name))
+}
+
+// sink compares a sink that was there. As long as nothing was written, it may be
+// anything.
+func (c *comparison) sink(l *Line, old, now epoch.Part, written bool) {
+	c.noteFunction(l, "function", RowFunction(l.Name))
+	if !written {
+		l.Note("nothing was written yet")
+		return
+	}
+	inFolders := strings.HasPrefix(old.Kind, files) && strings.HasPrefix(now.Kind, files)
+	switch {
+	case inFolders:
+		if old.Kind != now.Kind || old.Parameters["target"] != now.Parameters["target"] {
+			l.Note("its files may lie elsewhere or have another form: its record lies beside them, and is looked for there")
+		}
+	case old.Kind != now.Kind:
+		l.Add(Refused, fmt.Sprintf("%s, connector: %q → %q: %s", l.Name, old.Kind, now.Kind, elsewhere.effect), newSink)
+		return
+	}
+	c.compareParameters(l, old, now, func(string) bool { return inFolders })
+	c.rows(l, old, now)
+	c.sinkInputs(l, old, now)
+}
+
+// sinkInputs compares what a sink gets its rows from. A table's rows that another
+// table has written are no part of its own.
+func (c *comparison) sinkInputs(l *Line, old, now epoch.Part) {
+	added, gone := without(now.Inputs, old.Inputs), without(old.Inputs, now.Inputs)
+	if len(added) == 0 && len(gone) == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s, of: %s → %s", l.Name, list(old.Inputs), list(now.Inputs))
+	if now.Schemas["key"] == "" || c.succeeds(added, gone) {
+		l.Note(text + ", from now on")
+		return
+	}
+	l.Add(Partial, text+": rows of the one stay, and those of the other come as their keys change", "a sink of a new name has but its own rows")
+}
+
+// succeeds tells whether the states of new inputs take over those that are gone.
+func (c *comparison) succeeds(added, gone []string) bool {
+	for _, name := range gone {
+		if by, taken := c.takenBy(name); !taken || !slices.Contains(added, by) {
+			return false
+		}
+	}
+	return len(gone) > 0
+}

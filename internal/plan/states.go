@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluicestream/sluice/internal/carry"
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/schema"
+)
+
+// wayOut says what helps where a state can't be carried over.
+const wayOut = "give it a migration, or the state a new name, or run a branch from earlier offsets"
+
+// states has a line for each state.
+func (c *comparison) states() {
+	stored := map[string]bool{}
+	for name := range c.Old.States {
+		stored[name] = true
+	}
+	for name := range c.Head.State {
+		stored[name] = true
+	}
+	for name := range both(stored, c.New.States) {
+		l := c.line(StatePart, name)
+		if _, has := c.New.States[name]; !has {
+			c.goneState(l)
+			continue
+		}
+		if partial, is := c.Head.Partial[name]; is {
+			l.Note("incomplete already: " + partial.Why)
+			c.plan.partial[name] = partial
+		}
+		c.state(l, c.Ways[name])
+	}
+}
+
+// goneState is a stored state that this build lacks.
+func (c *comparison) goneState(l *Line) {
+	by, taken := c.takenBy(l.Name)
+	if taken {
+		l.Note("taken over by state " + by)
+		return
+	}
+	c.drop(l, l.Name, l.Name+": no operator has it any more")
+}
+
+// state is a state of this build.
+func (c *comparison) state(l *Line, way *carry.Way) {
+	if way == nil {
+		l.Add(Refused, l.Name+": nothing says how it is carried over", "")
+		return
+	}
+	switch way.Verdict {
+	case carry.Empty:
+		c.newState(l)
+	case carry.Refused:
+		c.refusedState(l, way)
+	default:
+		c.carriedState(l, way)
+	}
+}
+
+// newState is one of which nothing is stored.
+func (c *comparison) newState(l *Line) {
+	operator := c.New.States[l.Name].Operator
+	read := c.read(sourcesOf(c.New, []string{operator}))
+	if len(read) == 0 {
+		l.Note("new; it begins empty, and nothing of what comes to it has been read yet")
+		return
+	}
+	why := fmt.Sprintf("it begins empty, and lacks what was read of %s before epoch %d", list(read), c.At.Epoch+1)
+	c.incomplete(l, operator, why)
+	c.plan.partial[l.Name] = epoch.Partial{Why: why}
+}
+
+// refusedState is one that can't be carried over. What is wrong with its key
+// stands in the key's line.
+func (c *comparison) refusedState(l *Line, way *carry.Way) {
+	l.raise(Replay, wayOut)
+	for _, r := range way.Refusals {
+		switch {
+		case ofKey(r):
+			l.Note("its key can't be carried over; the key's line says why")
+		case ofKind(r):
+			l.Add(Refused, r, "give the state a new name")
+		default:
+			l.Add(Replay, r, wayOut)
+		}
+	}
+}
+
+// carriedState is one that comes from what is stored.
+func (c *comparison) carriedState(l *Line, way *carry.Way) {
+	dropped := map[string]bool{}
+	for _, path := range way.Drops {
+		dropped[path] = true
+	}
+	for _, s := range way.Sources {
+		name := s.Stored.Name
+		if name != l.Name {
+			l.Add(Resolves, fmt.Sprintf("%s: taken over from state %s", l.Name, name), "")
+		}
+		for _, d := range s.Differences {
+			path, cause := joined(name, d.Path), told(name, d)
+			if dropped[path] && d.Drops {
+				c.drop(l, path, cause)
+			} else {
+				l.Add(Resolves, cause, "")
+			}
+		}
+		if len(s.Functions) > 0 {
+			l.Add(Migrates, fmt.Sprintf("%s: values go through %s", name, strings.Join(s.Functions, ", then ")), "")
+		}
+		if s.Keys != "" {
+			l.Add(Migrates, fmt.Sprintf("%s: entries get new keys by %s", name, s.Keys), "")
+		}
+	}
+	if v := verdictOf(way.Verdict); v > l.Verdict {
+		l.Add(v, l.Name+": written anew, since the schema of its keys, or its own, is put otherwise", "")
+	}
+}
+
+// verdictOf is a way's verdict as a plan has it.
+func verdictOf(v carry.Verdict) Verdict {
+	switch v {
+	case carry.Resolves:
+		return Resolves
+	case carry.Migrates:
+		return Migrates
+	case carry.Refused:
+		return Replay
+	}
+	return Same
+}
+
+// differences is [schema.Differences] for schemas of which there may be none.
+func differences(old, now *schema.Schema) []schema.Difference {
+	if old == nil || now == nil {
+		return nil
+	}
+	return schema.Differences(old, now)
+}
