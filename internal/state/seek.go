@@ -87,13 +87,13 @@ func (s *Seeker) Largest(ctx context.Context, n int) ([]epoch.Slots, error) {
 	type place struct {
 		segment *seekable
 		block   int
-		size    int32 // of a record
+		size    float64 // of a record, in bytes
 	}
 	var top []place // the largest first
 	for _, one := range s.segments {
 		for i := range one.blocks.Len() {
 			b := one.blocks.At(i)
-			p := place{one, i, b.Bytes / b.Records}
+			p := place{one, i, float64(b.Bytes) / float64(b.Records)}
 			at := slices.IndexFunc(top, func(t place) bool { return t.size < p.size })
 			if at < 0 {
 				at = len(top)
@@ -115,19 +115,36 @@ func (s *Seeker) Largest(ctx context.Context, n int) ([]epoch.Slots, error) {
 	return union(ranges), nil
 }
 
-// Spread returns the slots of the first records of n blocks, or of all there are,
-// that lie evenly in the segment of a number, in order and without overlaps.
+// Spread returns the slots of n records, or of all there are, that lie evenly in
+// the segment of a number, in order and without overlaps.
 func (s *Seeker) Spread(ctx context.Context, segment, n int) ([]epoch.Slots, error) {
 	one := s.segments[segment]
-	all := one.blocks.Len()
-	n = min(n, all)
+	n = int(min(int64(n), one.told.Rows))
+	split := newSplitter(s.form)
 	var ranges []epoch.Slots
-	for k := range n {
-		slot, err := one.first(ctx, k*all/n)
-		if err != nil {
-			return nil, err
+	var buf, scratch []byte
+	before := int64(0) // records before the block
+	for i := 0; i < one.blocks.Len() && len(ranges) < n; i++ {
+		records := int64(one.blocks.At(i).Records)
+		next := func() int64 { return int64(len(ranges))*one.told.Rows/int64(n) - before }
+		if next() < records {
+			var err error
+			if buf, err = one.read(ctx, i, buf, &scratch); err != nil {
+				return nil, err
+			}
+			src := buf
+			for k := int64(0); len(ranges) < n && next() < records; k++ {
+				at, err := split.split(src)
+				if err != nil {
+					return nil, one.unreadable(err)
+				}
+				if k == next() {
+					ranges = append(ranges, epoch.Slots{First: at.slot, Last: at.slot})
+				}
+				src = src[at.end:]
+			}
 		}
-		ranges = append(ranges, epoch.Slots{First: slot, Last: slot})
+		before += records
 	}
 	return union(ranges), nil
 }

@@ -371,7 +371,7 @@ func TestSeekersGoroutines(t *testing.T) {
 
 func TestSpread(t *testing.T) {
 	ctx, f, st := context.Background(), plainForm(), store.NewMemory()
-	_, told := bulk(t, st, 30_000)
+	entries, told := bulk(t, st, 30_000)
 	s, err := OpenSeeker(ctx, st, job, f, told)
 	if err != nil {
 		t.Fatal(err)
@@ -381,12 +381,25 @@ func TestSpread(t *testing.T) {
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%v, error %v", got, err)
 	}
-	for i, r := range got { // entries lie evenly, so a quarter of the blocks is one of the slots
-		if at := int(r.First); r.First != r.Last || at < i*16384-5000 || at > i*16384+5000 {
+	for i, r := range got { // entries lie evenly, so a quarter of the records is one of the slots
+		if at := int(r.First); r.First != r.Last || at < i*16384-1000 || at > i*16384+1000 {
 			t.Errorf("number %d is %v", i, r)
 		}
 	}
-	if all, err := s.Spread(ctx, 0, 1<<20); err != nil || len(all) < 5 || len(all) > s.segments[0].blocks.Len() {
-		t.Errorf("all: %d, error %v", len(all), err)
+	all, err := s.Spread(ctx, 0, 1<<20)
+	slots := map[epoch.Slot]bool{}
+	for _, e := range entries {
+		slots[e.slot] = true
+	}
+	if err != nil || len(all) != len(slots) {
+		t.Errorf("all: %d slots, error %v; want %d", len(all), err, len(slots))
+	}
+	for _, r := range all {
+		if r.First != r.Last || !slots[r.First] {
+			t.Fatalf("all: %v", r)
+		}
+	}
+	if none, err := s.Spread(ctx, 0, 0); len(none) > 0 || err != nil {
+		t.Errorf("none: %v, error %v", none, err)
 	}
 }
