@@ -61,6 +61,8 @@ func figures() []figure {
 		{"barrier.encode", measureEncode, nil},
 		{"barrier.stall", measureStall, nil},
 		{"restore", measureRestore, nil},
+		{"resolve", measureResolve, nil},
+		{"migrate", measureMigrate, nil},
 		{"write.amplification", measureAmplification, nil},
 		{"start.empty", measureStart, nil},
 		{"start.million", measureMillion, nil},
