@@ -35,6 +35,9 @@ type (
 	ConsentError = runner.ConsentError
 	// DisagreeError says that a sink and the epoch log disagree.
 	DisagreeError = deliver.DisagreeError
+	// RejectedError says that a sink refuses a row for what it holds, so that the
+	// job can't go on until a person has mended one of the two.
+	RejectedError = deliver.RejectedError
 	// FencedError says that another process has taken the job over.
 	FencedError = epoch.FencedError
 	// VoidError says that a process slept while others went on, and is fenced.

@@ -131,10 +131,10 @@ func TestASinkThatMovesIsRefused(t *testing.T) {
 		return d
 	}
 	for says, is := range map[string]connector.Description{
-		`its target is "others", and was "totals"`:   change(func(d *connector.Description) { d.Target = "others" }),
-		`its connector is "table", and was "broker"`: change(func(d *connector.Description) { d.Connector = "table" }),
-		`its key is "string", and was "json"`:        change(func(d *connector.Description) { d.Parameters[1].Value = "string" }),
-		`its mode is "append", and was "upsert"`:     change(func(d *connector.Description) { d.Parameters[0].Value = "append" }),
+		`target: "totals" → "others"`:   change(func(d *connector.Description) { d.Target = "others" }),
+		`connector: "broker" → "table"`: change(func(d *connector.Description) { d.Connector = "table" }),
+		`key: "json" → "string"`:        change(func(d *connector.Description) { d.Parameters[1].Value = "string" }),
+		`mode: "upsert" → "append"`:     change(func(d *connector.Description) { d.Parameters[0].Value = "append" }),
 	} {
 		var refused *sluice.RefusedError
 		if err := job(is).Run(t.Context(), o); !errors.As(err, &refused) || !strings.Contains(err.Error(), says) {
@@ -142,9 +142,9 @@ func TestASinkThatMovesIsRefused(t *testing.T) {
 		}
 	}
 	if err := job(change(func(d *connector.Description) {
-		d.Parameters = append(d.Parameters, connector.Parameter{Name: "value", Value: "json"})
+		d.Parameters = append(d.Parameters, connector.Parameter{Name: "retries", Value: "3"})
 	})).Run(t.Context(), o); err != nil {
-		t.Errorf("another way to write values: %v", err)
+		t.Errorf("a parameter that no earlier release knew: %v", err)
 	}
 }
 

@@ -398,7 +398,7 @@ func TestMigrationFails(t *testing.T) {
 	file := filepath.Join(folder, "failed.jsonl")
 	m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"cuont": file} })
 	var wrong *sluice.ConsentError
-	if err := m.Try(); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "its states: count") {
+	if err := m.Try(); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "name one of count") {
 		t.Fatalf("with a slip of the pen: %v", err)
 	}
 	m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"count": file} })

@@ -257,7 +257,7 @@ func (job *Job) version() epoch.Version {
 		v.States[s.Name] = schemas
 		v.Operators[s.Operator] = epoch.Part{Kind: s.Operation, Inputs: job.claims[s.Operator].from}
 		note(v.Functions, s.Operator, s.Function)
-		note(v.Functions, s.Operator+" key", keys[s.Stage].Function)
+		note(v.Functions, epoch.KeyFunction(s.Operator), keys[s.Stage].Function)
 	}
 	for _, s := range job.graph.Sinks() {
 		part := partOf(s.Sink.Describe(), job.sinks[s.Name].from)
@@ -266,7 +266,7 @@ func (job *Job) version() epoch.Version {
 			part.Schemas["key"] = s.Key.String()
 		}
 		v.Sinks[s.Name] = part
-		note(v.Functions, s.Name, s.Function)
+		note(v.Functions, epoch.RowFunction(s.Name), s.Function)
 	}
 	return v
 }

@@ -50,9 +50,10 @@ func Record(name string) AvroOption {
 // T's own schema.
 //
 // The writer's schema may hold anything that T has no field for. Where T has
-// one, a Go type can't be read from a union of several types (null and one other
-// is a pointer), from a fixed of another size, or from a logical type that isn't
-// the same as its own: times are timestamp-micros. The error names the path.
+// one, what others write is read as package schema tells: times, dates, decimals
+// and UUIDs in their various forms, and of a union the types that the Go type can
+// hold. A record that holds another is a bad one. A schema that can't be read at
+// all is told of by every path.
 func Avro[T any](opts ...AvroOption) Codec[T] {
 	c := &avroCodec[T]{}
 	for _, o := range opts {

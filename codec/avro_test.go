@@ -168,6 +168,7 @@ func TestAvroResolves(t *testing.T) {
 		"blocks with sizes":            {`{"name":"List","type":{"type":"array","items":{"type":"record","name":"i","fields":[{"name":"A","type":"int"}]}}}`, "\x01\x02\x02\x00", with(func(v *r) { v.List = []inner{{1, "b"}} })},
 		"fields in another order":      {`{"name":"S","type":"string"},{"name":"n","type":"long"}`, "\x02s\x02", with(func(v *r) { v.S, v.N = "s", 1 })},
 		"a record of another name":     {`{"name":"n","type":"long","aliases":["m"]}`, "\x02", with(func(v *r) { v.N = 1 })},
+		"a union of several":           {`{"name":"Maybe","type":["null","string","int"]}`, "\x04\x02", with(func(v *r) { v.Maybe = &one })},
 		"a logical type it can't tell": {`{"name":"S","type":{"type":"string","logicalType":"uuid"}}`, "\x02s", with(func(v *r) { v.S = "s" })},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +178,26 @@ func TestAvroResolves(t *testing.T) {
 				t.Errorf("read %+v, %v\nexpected %+v", got, err, c.want)
 			}
 		})
+	}
+}
+
+// TestAvroTellsOfABranch: a record that holds what the type can't is a bad one,
+// and the next is read.
+func TestAvroTellsOfABranch(t *testing.T) {
+	type r struct {
+		At    time.Time
+		Maybe *int64
+	}
+	d := codec.Avro[r](codec.Writer(record(`{"name":"At","type":{"type":"long","logicalType":"timestamp-millis"}},{"name":"Maybe","type":["null","string","int"]}`))).NewDecoder()
+	var v r
+	err := d([]byte("\x02\x02\x02a"), &v)
+	bad, ok := errors.AsType[*connector.DecodeError](err)
+	if !ok || bad.Field != "Maybe" || bad.Cause.Error() != "string was written where nullable long is read" {
+		t.Error(err)
+	}
+	v = r{}
+	if err := d([]byte("\x02\x04\x02"), &v); err != nil || *v.Maybe != 1 || !v.At.Equal(time.UnixMilli(1)) {
+		t.Error(v, err)
 	}
 }
 
@@ -202,15 +223,13 @@ func TestAvroRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ fields, says string }{
 		"a narrower number": {`{"name":"N","type":"long"}`, "N: long → int (narrowed)"},
 		"another type":      {`{"name":"S","type":"long"}`, "S: long → string"},
-		"a union of several": {`{"name":"S","type":["string","long"]}`,
-			"S: union → string (a Go type can't be a union of several types)"},
-		"a union of several and null": {`{"name":"Maybe","type":["null","string","long"]}`,
-			"Maybe: union → nullable string (a Go type can't be a union of several types)"},
+		"a union of others": {`{"name":"S","type":["boolean","long"]}`,
+			"S: boolean or long → string (a Go type can hold one of a union's types, and a pointer null too)"},
 		"what may be null": {`{"name":"S","type":["null","string"]}`, "S: nullable string → string (made required) (a pointer can be null)"},
-		"milliseconds":     {`{"name":"At","type":{"type":"long","logicalType":"timestamp-millis"}}`, "At: timestamp-millis → timestamp (of the logical types of time, timestamp-micros can be read)"},
-		"a date":           {`{"name":"At","type":{"type":"int","logicalType":"date"}}`, "At: date → timestamp (of the logical types"},
-		"more symbols":     {`{"name":"Tier","type":{"type":"enum","name":"e","symbols":["basic","iron"]}}`, "Tier: symbol removed (iron) (add it to Symbols)"},
-		"a fixed decimal":  {`{"name":"Price","type":{"type":"fixed","name":"p","size":4,"logicalType":"decimal","precision":9,"scale":2}}`, "Price: decimal(9,2) → decimal(9,2)"},
+		"milliseconds":     {`{"name":"N","type":{"type":"long","logicalType":"timestamp-millis"}}`, "N: timestamp-millis → int (a time.Time or a schema.Instant can hold it)"},
+		"a date":           {`{"name":"S","type":{"type":"int","logicalType":"date"}}`, "S: date → string (a time.Time, a schema.Instant or an integer can hold it)"},
+		"a time of day":    {`{"name":"At","type":{"type":"int","logicalType":"time-millis"}}`, "At: time-millis → timestamp (a time.Duration or an integer can hold it)"},
+		"more symbols":     {`{"name":"Tier","type":{"type":"enum","name":"e","symbols":["basic","iron"]}}`, "Tier: symbol removed (iron) (add it to Symbols, or have a DefaultSymbol)"},
 		"another scale":    {`{"name":"Price","type":{"type":"bytes","logicalType":"decimal","precision":9,"scale":3}}`, "Price: decimal(9,3) → decimal(9,2)"},
 		"another size":     {`{"name":"ID","type":{"type":"fixed","name":"f","size":15}}`, "ID: fixed(15) → fixed(16)"},
 		"deep inside":      {`{"name":"In","type":{"type":"record","name":"i","fields":[{"name":"List","type":{"type":"array","items":{"type":"record","name":"j","fields":[{"name":"A","type":"string"}]}}}]}}`, "In.List[].A: string → long"},

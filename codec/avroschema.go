@@ -116,16 +116,20 @@ func (e *unresolvable) text(d schema.Difference) string {
 		text = "as a whole: " + text
 	}
 	switch {
-	case d.Old == schema.KindUnion.String():
-		text += " (a Go type can't be a union of several types)"
+	case strings.Contains(d.Old, " or "):
+		text += " (a Go type can hold one of a union's types, and a pointer null too)"
 	case d.Change == schema.MadeRequired:
 		text += " (a pointer can be null)"
 	case d.Change == schema.Added:
 		text += " (it has no default)"
 	case d.Change == schema.SymbolRemoved:
-		text += " (add it to Symbols)"
-	case strings.HasPrefix(d.Old, "timestamp-"), strings.HasPrefix(d.Old, "local-timestamp-"), d.Old == "date", strings.HasPrefix(d.Old, "time-"):
-		text += " (of the logical types of time, timestamp-micros can be read)"
+		text += " (add it to Symbols, or have a DefaultSymbol)"
+	case strings.HasPrefix(d.Old, "timestamp"), strings.HasPrefix(d.Old, "local-timestamp-"):
+		text += " (a time.Time or a schema.Instant can hold it)"
+	case d.Old == "date":
+		text += " (a time.Time, a schema.Instant or an integer can hold it)"
+	case strings.HasPrefix(d.Old, "time-"):
+		text += " (a time.Duration or an integer can hold it)"
 	}
 	return text
 }

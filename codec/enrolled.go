@@ -33,7 +33,9 @@ func (e *enrolled) prepare(ctx context.Context, use Use) error {
 func (e *enrolled) first() (uint32, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.find(context.Background())
+	ctx, cancel := waiting()
+	defer cancel()
+	err := e.find(ctx)
 	return e.id, err
 }
 

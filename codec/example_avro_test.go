@@ -42,10 +42,10 @@ func ExampleWriter() {
 	fmt.Println(c.NewDecoder()([]byte("\xa6\x14\x00\x06o-1"), &o), o)
 
 	fmt.Println(codec.Check(codec.Avro[Order](codec.Writer(`{"type":"record","name":"Order","fields":[
-		{"name":"ID","type":["string","long"]}]}`))))
+		{"name":"ID","type":["boolean","long"]}]}`))))
 	// Output:
 	// <nil> {o-1 1299 false}
-	// codec avro: Order as it was written can't be read as Order: ID: union → string (a Go type can't be a union of several types)
+	// codec avro: Order as it was written can't be read as Order: ID: boolean or long → string (a Go type can hold one of a union's types, and a pointer null too)
 }
 
 func ExampleRegistered() {

@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"context"
 	"errors"
 	"sync"
 
@@ -91,7 +90,9 @@ func lasting(err error) bool {
 
 // fetch returns the schema of an id, in the format that is expected.
 func (r *Registration) fetch(codec string, id uint32, expected Format) (*Schema, error) {
-	s, err := r.registry.Schema(context.Background(), id)
+	ctx, cancel := waiting()
+	defer cancel()
+	s, err := r.registry.Schema(ctx, id)
 	if err != nil {
 		return nil, fetchFault(codec, id, err)
 	}

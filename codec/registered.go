@@ -147,7 +147,9 @@ type Registration struct {
 // Registered has records begin with a byte 0 and the four bytes, big-endian, of
 // the id by which a schema registry knows the schema that they were written
 // with. Decoders fetch the schema of an id once, and keep the last 1,000.
-// Encoders register theirs before the first record, or look it up.
+// Encoders register theirs before the first record, or look it up. A record waits
+// for the registry 10 seconds at the most, so that a job can be stopped; then the
+// job stops, and nothing is lost.
 func Registered(registry Registry, opts ...RegistryOption) Registration {
 	r := Registration{registry: registry, strategy: byTopic}
 	for _, o := range opts {

@@ -115,6 +115,11 @@ const (
 // a person has to look. What a [Target] returns wraps it.
 var ErrRecord = errors.New("the sink's record can't be relied on")
 
+// ErrRejected says that the sink's system refuses a row of a delivery for what it
+// holds, and would refuse it again: a person has to mend one of the two. The
+// delivery stays owed. What [Target.Deliver] returns wraps it.
+var ErrRejected = errors.New("the sink refuses a row")
+
 // Target is an open sink of one task. Its methods are called one at a time.
 type Target interface {
 	// Record returns the sink's record, or nil if there is none.
@@ -127,7 +132,8 @@ type Target interface {
 	// writes the rows and sets the record to d.Record. It returns the verdict
 	// and the record that was found. It tries once: after an error the outcome is
 	// unknown, and the delivery is tried again, once it is sure that no other
-	// process owns the job by now, unless the error matches [ErrRecord].
+	// process owns the job by now, unless the error matches [ErrRecord] or
+	// [ErrRejected].
 	Deliver(ctx context.Context, d *Delivery) (Verdict, *SinkRecord, error)
 	// Close releases what Open took.
 	Close() error

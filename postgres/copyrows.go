@@ -119,7 +119,7 @@ func (r *copyRows) make(d *connector.Delivery) error {
 			r.buf = r.buf[:0]
 		}
 		if err := r.add(&row, again); err != nil {
-			return fmt.Errorf("row %d: %w", r.number, err)
+			return r.located(&row, err)
 		}
 		r.number++
 	}

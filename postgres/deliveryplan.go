@@ -26,6 +26,12 @@ type deliveryPlan struct {
 	direct bool
 }
 
+// keyText is a row's key, as JSON.
+func (p *deliveryPlan) keyText(key []byte) (string, error) {
+	text, _, err := schema.JSON(p.key)(nil, key)
+	return "with the key " + shorten(string(text)), err
+}
+
 // planFor plans a delivery. Columns that the table lacks are added.
 func (t *target) planFor(ctx context.Context, c *session, d *connector.Delivery) (*deliveryPlan, error) {
 	for range mostRaces {

@@ -61,8 +61,11 @@
 // that is too large for the type that a tag chose, a time before 4713 BC, parts
 // of a microsecond in an interval, what is no JSON, a key of more than 2600
 // bytes, which no index takes. What the table's own constraints and triggers
-// refuse can't be known before; a delivery that meets it is tried again until
-// somebody has seen to it.
+// refuse can't be known before: the log names the constraints at the start, and a
+// delivery that meets one ends the job with a [*RejectedError], which names the
+// row and the way out. Nothing is lost: the next start delivers it. What depends
+// on other rows (references, unique columns, exclusions) is tried again for 30
+// seconds before. A trigger's own exceptions are tried again without end.
 //
 // # The table
 //
@@ -72,7 +75,8 @@
 // that would lose or reject rows is a [*ColumnError] that says how to mend it: a
 // type that doesn't take every value, a column that is not null and that the
 // rows lack or leave null, a generated column, no unique constraint on exactly
-// the key's columns, a missing privilege, a view that takes no rows.
+// the key's columns, a missing privilege, a view that takes no rows. Several of
+// them are a [*RefusedError].
 //
 // An outbox holds the names and types of its columns, so that one that another
 // build has frozen is delivered all the same: a column that the table lacks is

@@ -64,16 +64,75 @@ func (e *ConnectError) Error() string {
 // Unwrap returns the cause.
 func (e *ConnectError) Unwrap() error { return e.Cause }
 
+// RefusedError says that a sink can't be opened, for more than one reason.
+type RefusedError struct {
+	// Table is the table with its schema before it.
+	Table string
+	// Reasons are the reasons, a [*ColumnError] where it is a column's or the
+	// table's.
+	Reasons []error
+}
+
+// Error has all reasons, in one line.
+func (e *RefusedError) Error() string { return "table " + e.Table + ": " + several(e.Reasons).Error() }
+
+// Summary is what the error says without the reasons, and Details are these: for
+// those who show them as a list.
+func (e *RefusedError) Summary() string {
+	return fmt.Sprintf("table %s does not fit the rows that this build writes to it, for %d reasons. Nothing was changed. Mend what they name, and start again.", e.Table, len(e.Reasons))
+}
+
+// Details has one line for each reason.
+func (e *RefusedError) Details() []string {
+	lines := make([]string, len(e.Reasons))
+	for i, r := range e.Reasons {
+		lines[i] = oneLine(r.Error())
+	}
+	return lines
+}
+
+// Unwrap returns the reasons.
+func (e *RefusedError) Unwrap() []error { return e.Reasons }
+
+// refuse makes a [*RefusedError] of several errors, and leaves one as it is.
+func (t *target) refuse(err error) error {
+	if reasons, ok := err.(several); ok {
+		return &RefusedError{Table: t.name(), Reasons: reasons}
+	}
+	return err
+}
+
+// several are errors that are told as one, in one line.
+type several []error
+
+// Error implements error.
+func (s several) Error() string {
+	texts := make([]string, len(s))
+	for i, err := range s {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns all of them.
+func (s several) Unwrap() []error { return s }
+
 // together makes one error, of one line, of several; those that are nil are left
 // out.
-func together(errs ...error) (all error) {
+func together(errs ...error) error {
+	var all several
 	for _, err := range errs {
-		switch {
-		case all == nil:
-			all = err
-		case err != nil:
-			all = fmt.Errorf("%w; %w", all, err)
+		if more, ok := err.(several); ok {
+			all = append(all, more...)
+		} else if err != nil {
+			all = append(all, err)
 		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
 	}
 	return all
 }

@@ -115,7 +115,7 @@ func TestLocksHaveABound(t *testing.T) {
 	p.exec("rollback")
 	mustDeliver(t, target, spends(t, 1, "a", 1), connector.Apply)
 
-	slow := openTarget(t, spendSink(p, StatementTimeout(50*time.Millisecond)))
+	slow := openTarget(t, spendSink(p, StatementTimeout(300*time.Millisecond)))
 	p.exec("create function @.slow() returns trigger language plpgsql as 'begin perform pg_sleep(5); return new; end'; create trigger t before insert on @.spend for each row execute function @.slow()")
 	if _, _, err := slow.Deliver(t.Context(), spends(t, 2, "b", 1)); code(err) != "57014" {
 		t.Errorf("delivered with %v", err)

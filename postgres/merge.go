@@ -83,31 +83,44 @@ func (t *target) copy(ctx context.Context, c *session, p *deliveryPlan, rows *co
 // the table.
 func (t *target) merges(p *deliveryPlan, rows *copyRows) (statements []string) {
 	from := quote("pg_temp", passing)
-	columns := quoteAll("", names(p.columns))
-	if t.mode == insertMode {
-		return []string{"insert into " + t.quoted() + " (" + columns + ") select " + columns + " from " + from}
+	if t.mode != upsertMode {
+		return []string{t.merge(p, from, t.mode == deleteMode)}
 	}
+	if rows.deletes > 0 {
+		statements = append(statements, t.merge(p, from, true))
+	}
+	if rows.puts > 0 {
+		statements = append(statements, t.merge(p, from, false))
+	}
+	return statements
+}
+
+// merge is the statement that deletes, or else puts, the rows of from: the
+// temporary table or a part of it.
+func (t *target) merge(p *deliveryPlan, from string, deletes bool) string {
+	columns := quoteAll("", names(p.columns))
 	var same []string
 	for _, k := range p.keys {
 		same = append(same, "t."+quote(k.name)+" = r."+quote(k.name))
 	}
-	if t.mode == deleteMode {
-		return []string{"delete from " + t.quoted() + " t using " + from + " r where " + strings.Join(same, " and ")}
+	where, put := strings.Join(same, " and "), ""
+	if t.mode == upsertMode {
+		where, put = "r."+quote(gone)+" and "+where, " where not "+quote(gone)
 	}
-	if rows.deletes > 0 {
-		statements = append(statements, "delete from "+t.quoted()+" t using "+from+" r where r."+quote(gone)+" and "+strings.Join(same, " and "))
+	if deletes {
+		return "delete from " + t.quoted() + " t using " + from + " r where " + where
 	}
-	if rows.puts > 0 {
-		var sets []string
-		for _, c := range p.columns[len(p.keys):] {
-			sets = append(sets, quote(c.name)+" = excluded."+quote(c.name))
-		}
-		action := "nothing"
-		if len(sets) > 0 {
-			action = "update set " + strings.Join(sets, ", ")
-		}
-		statements = append(statements, "insert into "+t.quoted()+" ("+columns+") select "+columns+" from "+from+" where not "+quote(gone)+
-			" on conflict ("+quoteAll("", names(p.keys))+") do "+action)
+	insert := "insert into " + t.quoted() + " (" + columns + ") select " + columns + " from " + from + " r" + put
+	if t.mode == insertMode {
+		return insert
 	}
-	return statements
+	action := "nothing"
+	var sets []string
+	for _, c := range p.columns[len(p.keys):] {
+		sets = append(sets, quote(c.name)+" = excluded."+quote(c.name))
+	}
+	if len(sets) > 0 {
+		action = "update set " + strings.Join(sets, ", ")
+	}
+	return insert + " on conflict (" + quoteAll("", names(p.keys)) + ") do " + action
 }

@@ -56,7 +56,7 @@ func TestOutboxesOfOtherBuilds(t *testing.T) {
 	// What doesn't fit any more is told, and goes on once it is mended.
 	p.exec("alter table @.spend alter orders type smallint")
 	_, _, err := target.Deliver(t.Context(), frozen(t, 6, "c", older{1 << 20}))
-	says(t, err, "row 0", "column orders", "1048576 is out of range for smallint", "position 6")
+	says(t, err, `row with the key "c"`, "column orders", "1048576 is out of range for smallint", "position 6")
 	p.exec("alter table @.spend alter orders type bigint; alter table @.spend add column must bigint not null default 0; alter table @.spend alter must drop default")
 	_, _, err = target.Deliver(t.Context(), frozen(t, 6, "c", older{1 << 20}))
 	says(t, err, "column must", "not null", "drop not null")

@@ -15,7 +15,7 @@ import (
 // prepare makes sure that the table takes what the build writes.
 func (t *target) prepare(ctx context.Context, c *session) error {
 	if err := t.checkDatabase(ctx, c); err != nil {
-		return err
+		return t.refuse(err)
 	}
 	r, err := t.findTable(ctx, c)
 	if err != nil {
@@ -23,12 +23,15 @@ func (t *target) prepare(ctx context.Context, c *session) error {
 	}
 	missing, err := t.compare(ctx, c, r)
 	if err != nil {
-		return err
+		return t.refuse(err)
 	}
 	if len(missing) > 0 {
 		if err := t.addColumns(ctx, c, missing); err != nil {
 			return err
 		}
+	}
+	if err := t.tellConstraints(ctx, c, r); err != nil {
+		return err
 	}
 	return t.prepareView(ctx, c)
 }
@@ -48,6 +51,7 @@ func (t *target) checkDatabase(ctx context.Context, c *session) error {
 	if err != nil {
 		return err
 	}
+	t.user = quote(user)
 	var faults []error
 	if encoding != "UTF8" && encoding != "SQL_ASCII" {
 		faults = append(faults, fmt.Errorf("PostgreSQL database %s: expected the encoding UTF8, found %s, which doesn't hold every text", database, encoding))
@@ -183,10 +187,10 @@ func (t *target) compareTable(r *relation) (faults []error) {
 		fault("a table, or a view that takes deletes", "a view without a rule or trigger for that", "name the table below it, or give the view a trigger instead of delete")
 	}
 	if !r.mayUse {
-		fault("the privilege usage on schema "+t.settings.schema, "none", "run: grant usage on schema "+quote(t.settings.schema)+" to …")
+		fault("the privilege usage on schema "+t.settings.schema, "none", "run: grant usage on schema "+quote(t.settings.schema)+" to "+t.user)
 	}
 	if t.mode != insertMode && !r.mayDelete {
-		fault("the privilege delete", "none", "run: grant delete on "+t.quoted()+" to …")
+		fault("the privilege delete", "none", "run: grant delete on "+t.quoted()+" to "+t.user)
 	}
 	return faults
 }
@@ -230,7 +234,7 @@ func (t *target) needs(has bool, f *tableColumn, privilege string) error {
 	if has {
 		return nil
 	}
-	return t.difference(f.name, "the privilege "+privilege, "none", "run: grant "+privilege+" on "+t.quoted()+" to …")
+	return t.difference(f.name, "the privilege "+privilege, "none", "run: grant "+privilege+" on "+t.quoted()+" to "+t.user)
 }
 
 // compareType tells whether the column takes every value that is written to it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -349,7 +350,11 @@ func (s *sink) Open(ctx context.Context, o connector.Opening, key connector.Reco
 	if err != nil {
 		return nil, err
 	}
-	t := &target{sink: s, database: d, log: log, key: key}
+	world := o.Env
+	if world == nil {
+		world = env.Real()
+	}
+	t := &target{sink: s, database: d, log: log, key: key, clock: world.Clock}
 	if err := t.run(ctx, t.prepare); err != nil {
 		t.Close()
 		return nil, err

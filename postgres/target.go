@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
 )
 
 // target is a table that one task of a job delivers to.
@@ -14,7 +15,10 @@ type target struct {
 	database *database
 	log      *slog.Logger
 	key      connector.RecordKey
+	clock    env.Clock
 	plan     *deliveryPlan // of the last delivery, for the next
+	user     string        // who is connected, as SQL writes it
+	refused  *refusal      // nil: no delivery is being refused
 }
 
 func (t *target) run(ctx context.Context, f func(ctx context.Context, c *session) error) error {
@@ -75,6 +79,7 @@ func (t *target) Make(ctx context.Context, first connector.SinkRecord) (connecto
 func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
 	verdict := connector.Disagree
 	var found *connector.SinkRecord
+	rows := false // whether it is the rows that are being written, or committed
 	err := t.run(ctx, func(ctx context.Context, c *session) error {
 		return c.transaction(ctx, func(ctx context.Context) (commit bool, err error) {
 			if found, err = t.readRecord(ctx, c, true); err != nil {
@@ -87,14 +92,54 @@ func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.
 			if verdict != connector.Apply {
 				return false, nil
 			}
+			rows = true
 			if err := t.write(ctx, c, d); err != nil {
 				return false, err
 			}
-			return true, t.updateRecord(ctx, c, d.Record)
+			if err := t.updateRecord(ctx, c, d.Record); err != nil {
+				rows = false
+				return false, err
+			}
+			return true, nil
 		})
 	})
 	if err != nil {
-		return connector.Disagree, found, fmt.Errorf("delivering position %d to table %s: %w", d.Record.Position, t.name(), err)
+		return connector.Disagree, found, t.failed(ctx, d, rows, err)
 	}
+	t.refused = nil
 	return verdict, found, nil
+}
+
+// failed is the error of a delivery: it says whether it can be tried again, and
+// what is missing for that.
+func (t *target) failed(ctx context.Context, d *connector.Delivery, rows bool, err error) error {
+	if rows {
+		if rejected := t.rejectedRow(ctx, d, err); rejected != nil {
+			return fmt.Errorf("delivering position %d: %w", d.Record.Position, rejected)
+		}
+	}
+	if code(err) == noPrivilege {
+		if missing := t.missingGrants(ctx); missing != nil {
+			err = fmt.Errorf("%w: %w", err, missing)
+		}
+	}
+	return fmt.Errorf("delivering position %d to table %s: %w", d.Record.Position, t.name(), err)
+}
+
+// missingGrants tells what the user may not do any more; nil if it can't be told.
+func (t *target) missingGrants(ctx context.Context) (missing error) {
+	err := t.run(ctx, func(ctx context.Context, c *session) error {
+		if missing = t.checkDatabase(ctx, c); missing != nil {
+			return nil
+		}
+		r, err := t.inspect(ctx, c)
+		if r != nil && err == nil {
+			_, missing = t.compare(ctx, c, r)
+		}
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return missing
 }

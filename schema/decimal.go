@@ -78,6 +78,7 @@ func fromTwos(raw []byte) *big.Int {
 
 // readUnscaled returns the unscaled value that raw is of a decimal of s.
 func readUnscaled(s *Schema, raw []byte) (*big.Int, error) {
+	raw = withoutSigns(raw)
 	if len(raw) > s.precision {
 		return nil, fmt.Errorf("%d bytes are more than a %s", len(raw), s.Word())
 	}
@@ -86,6 +87,15 @@ func readUnscaled(s *Schema, raw []byte) (*big.Int, error) {
 		return nil, fmt.Errorf("%v has more digits than a %s", v, s.Word())
 	}
 	return v, nil
+}
+
+// withoutSigns cuts off leading bytes that only repeat the sign: a fixed is as
+// long as it is, whatever the number.
+func withoutSigns(raw []byte) []byte {
+	for len(raw) > 1 && (raw[0] == 0 && raw[1] < 0x80 || raw[0] == 0xff && raw[1] >= 0x80) {
+		raw = raw[1:]
+	}
+	return raw
 }
 
 // appendDecimal appends the exact digits of the decimal that raw is.

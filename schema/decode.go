@@ -157,6 +157,8 @@ func (op *decodeOp) readRare(src []byte, pos int, p unsafe.Pointer) (int, error)
 // setLong sets what is read from one of Avro's longs or ints.
 func (op *decodeOp) setLong(v int64, p unsafe.Pointer) error {
 	switch op.code {
+	case decodeInt64:
+		*(*int64)(p) = v
 	case decodeInt32:
 		*(*int32)(p) = int32(v)
 		return narrow(v, int64(int32(v)), "an int")
@@ -203,6 +205,8 @@ type decodeCompiler struct {
 	records map[recordPair]*decoder
 	skips   *skipCompiler
 	least   leastSizes
+	root    string                 // the path of the whole
+	allow   func(path string) bool // where branches may narrow; nil: nowhere
 }
 
 type recordPair struct {
@@ -210,8 +214,10 @@ type recordPair struct {
 	node   *node
 }
 
-func newDecoder(w *Schema, n *node) *decoder {
-	c := &decodeCompiler{records: map[recordPair]*decoder{}, least: leastSizes{}, skips: newSkipCompiler()}
+func newDecoder(w *Schema, n *node) *decoder { return newNarrowingDecoder(w, n, nil) }
+
+func newNarrowingDecoder(w *Schema, n *node, allow func(path string) bool) *decoder {
+	c := &decodeCompiler{records: map[recordPair]*decoder{}, least: leastSizes{}, skips: newSkipCompiler(), root: n.path, allow: allow}
 	return c.compile(w, n)
 }
 
@@ -227,7 +233,7 @@ func (c *decodeCompiler) compile(w *Schema, n *node) *decoder {
 
 // value returns what reads a value that stands by itself in memory.
 func (c *decodeCompiler) value(w *Schema, n *node) decodeFunc {
-	if n.recursive {
+	if n.recursive && w.kind == KindRecord {
 		return c.nested(w, n)
 	}
 	return c.compile(w, n).run
@@ -271,6 +277,11 @@ func (c *decodeCompiler) fields(d *decoder, w *Schema, n *node, offset uintptr) 
 // flatten adds what reads a value of w into one of n at an offset.
 func (c *decodeCompiler) flatten(d *decoder, w *Schema, n *node, offset uintptr) {
 	op := decodeOp{code: decodeCall, offset: offset, path: n.path}
+	if w.kind == KindUnion && n.schema.kind != KindUnion {
+		op.call = c.required(w, n)
+		d.ops = append(d.ops, op)
+		return
+	}
 	switch n.form {
 	case formStruct:
 		if !n.recursive {
@@ -280,18 +291,15 @@ func (c *decodeCompiler) flatten(d *decoder, w *Schema, n *node, offset uintptr)
 		op.call = c.nested(w, n)
 	case formBool:
 		op.code = decodeBool
-	case formInt:
-		op.code = decodeInt8 + decodeCode(widthIndex(n.bits))
-	case formUint:
-		op.code = decodeUint8 + decodeCode(widthIndex(n.bits))
-	case formUint64:
-		op.code = decodeUint64
-		if n.bits != 64 {
-			op.code = decodeUint
-		}
+	case formInt, formUint, formUint64:
+		op.integer(w, n)
 	case formFloat32:
-		op.code = decodeFloat32
-		if w.kind != KindFloat {
+		switch w.kind {
+		case KindFloat:
+			op.code = decodeFloat32
+		case KindDouble:
+			op.call = decodeRounded(w, n)
+		default:
 			op.code = decodeLongToFloat32
 		}
 	case formFloat64:
@@ -303,16 +311,25 @@ func (c *decodeCompiler) flatten(d *decoder, w *Schema, n *node, offset uintptr)
 		}
 	case formString:
 		op.code = decodeString
+		if w.kind == KindFixed {
+			op.code, op.call = decodeCall, decodeUUIDText(n)
+		}
 	case formBytes:
 		op.code = decodeBytes
 	case formFixed:
 		op.code, op.size = decodeFixed, n.schema.size
+		if w.kind == KindString {
+			op.code, op.call = decodeCall, decodeUUIDBytes(n)
+		}
 	case formTime:
 		op.code = decodeTime
+		if r, _ := w.moment(); r != (ratio{1, 1}) {
+			op.code, op.call = decodeCall, decodeMoment(w, n)
+		}
 	case formEnum:
-		op.code, op.symbols = decodeEnum, w.symbols
+		op.enum(w, n)
 	case formDecimal:
-		op.call = decodeDecimal(w, n)
+		op.call = c.decimal(w, n)
 	case formPointer:
 		op.call = c.pointer(w, n)
 	case formSlice:
@@ -323,6 +340,44 @@ func (c *decodeCompiler) flatten(d *decoder, w *Schema, n *node, offset uintptr)
 		op.call = c.mapping(w, n)
 	}
 	d.ops = append(d.ops, op)
+}
+
+// integer makes op read a number as one of Go's integers, a moment or a duration.
+func (op *decodeOp) integer(w *Schema, n *node) {
+	moment, _ := w.moment()
+	_, ofDay := w.timeOfDay()
+	integer := w.kind == KindInt || w.kind == KindLong
+	switch {
+	case n.form == formUint64 && w.kind == KindFixed && n.bits == 64:
+		op.code = decodeUint64
+		return
+	case n.form == formUint64 && w.kind == KindFixed:
+		op.code = decodeUint
+		return
+	case n.schema.logical == LogicalTimestamp && moment != ratio{1, 1}:
+		op.call = decodeMoment(w, n)
+		return
+	case n.schema.logical == LogicalDuration && ofDay:
+		op.call = decodeTimeOfDay(w, n)
+		return
+	}
+	op.code = decodeInt8 + decodeCode(widthIndex(n.bits))
+	if n.form == formUint {
+		op.code = decodeUint8 + decodeCode(widthIndex(n.bits))
+	}
+	if n.form == formUint64 || !integer {
+		op.call = decodeInteger(w, n, *op)
+		op.code = decodeCall
+	}
+}
+
+// enum makes op read an enum.
+func (op *decodeOp) enum(w *Schema, n *node) {
+	symbols, gone := carried(w, n.schema)
+	op.code, op.symbols = decodeEnum, symbols
+	if gone != nil {
+		op.code, op.call = decodeCall, decodeKnown(symbols, gone, n)
+	}
 }
 
 // skip adds what passes over a value that has no place any more.

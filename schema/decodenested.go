@@ -2,13 +2,12 @@ package schema
 
 import (
 	"fmt"
-	"math/big"
 	"reflect"
 	"unsafe"
 )
 
-func valueRange[N int64 | uint64](v N, what string) error {
-	return fmt.Errorf("%d doesn't fit %s", v, what)
+func valueRange[N int64 | uint64 | float64](v N, what string) error {
+	return fmt.Errorf("%v doesn't fit %s", v, what)
 }
 
 // nested reads a recursive struct, and bounds how deep it goes.
@@ -19,67 +18,6 @@ func (c *decodeCompiler) nested(w *Schema, n *node) decodeFunc {
 			return 0, &ValueError{Path: n.path, Reason: errDeep.Error()}
 		}
 		return d.run(src, pos, p, depth+1)
-	}
-}
-
-// branch reads which branch of [null, x] or [x, null] follows, and tells
-// whether it is x. A writer that had no union wrote x.
-func branch(w *Schema, path string) (read func(src []byte, pos int) (present bool, end int, err error), inner *Schema) {
-	inner, nullable := w.NonNull()
-	if !nullable {
-		return func(_ []byte, pos int) (bool, int, error) { return true, pos, nil }, w
-	}
-	null := w.nullBranch()
-	return func(src []byte, pos int) (bool, int, error) {
-		i, end, err := readIndex(src, pos, len(w.branches), errBranch)
-		if err != nil {
-			err = &ValueError{Path: path, Reason: err.Error()}
-		}
-		return i != null, end, err
-	}, inner
-}
-
-func (c *decodeCompiler) pointer(w *Schema, n *node) decodeFunc {
-	read, inner := branch(w, n.path)
-	value, typ := c.value(inner, n.element), n.element.typ
-	return func(src []byte, pos int, p unsafe.Pointer, depth int) (int, error) {
-		present, pos, err := read(src, pos)
-		if err != nil || !present {
-			return pos, err
-		}
-		to := reflect.New(typ).UnsafePointer()
-		*(*unsafe.Pointer)(p) = to
-		return value(src, pos, to, depth)
-	}
-}
-
-func decodeDecimal(w *Schema, n *node) decodeFunc {
-	value := func(src []byte, pos int, r *big.Rat, s *Schema) (int, error) {
-		length, start, err := readLength(src, pos)
-		if err != nil {
-			return 0, &ValueError{Path: n.path, Reason: err.Error()}
-		}
-		v, err := readUnscaled(s, src[start:start+length])
-		if err != nil {
-			return 0, &ValueError{Path: n.path, Reason: err.Error()}
-		}
-		r.SetFrac(v, powerOfTen(s.scale))
-		return start + length, nil
-	}
-	if n.typ == ratType {
-		return func(src []byte, pos int, p unsafe.Pointer, _ int) (int, error) {
-			return value(src, pos, (*big.Rat)(p), w)
-		}
-	}
-	read, inner := branch(w, n.path)
-	return func(src []byte, pos int, p unsafe.Pointer, _ int) (int, error) {
-		present, pos, err := read(src, pos)
-		if err != nil || !present {
-			return pos, err
-		}
-		r := new(big.Rat)
-		*(**big.Rat)(p) = r
-		return value(src, pos, r, inner)
 	}
 }
 

@@ -47,8 +47,17 @@ type Difference struct {
 	// Old and New are the types in a few words, or what else changed: names,
 	// symbols, defaults. One is "" where there is none.
 	Old, New string
-	// Resolves tells that Avro's rules carry the old data over.
+	// Resolves tells that the old data is carried over: by Avro's rules, or because
+	// the new type means the same in another form.
 	Resolves bool
+	// MayFail tells that there are values which what resolves can't carry over, such
+	// as those of a union's branch that the new type can't hold. Reading one is a
+	// [*ValueError].
+	MayFail bool
+	// Narrows tells that what doesn't resolve can be read by consent
+	// ([Type.Narrowing]): values that fit are carried over, and reading one that
+	// doesn't is a [*ValueError].
+	Narrows bool
 	// Drops tells that old data would be lost.
 	Drops bool
 }
@@ -101,13 +110,14 @@ func (c *comparison) add(d Difference) {
 	if c.key > 0 {
 		// A key that reads as another would put two entries into one's place.
 		d.Resolves = d.Resolves && d.Change == Widened
+		d.Narrows = d.Narrows && d.Change == Narrowed
 	}
 	c.found = append(c.found, d)
 }
 
 // differ notes a change of a type.
-func (c *comparison) differ(path string, change Change, old, now *Schema, resolves bool) {
-	c.add(Difference{Path: path, Change: change, Old: old.Word(), New: now.Word(), Resolves: resolves})
+func (c *comparison) differ(path string, v verdict, old, now *Schema) {
+	c.add(Difference{Path: path, Change: v.change, Old: old.Word(), New: now.Word(), Resolves: v.resolves, MayFail: v.mayFail, Narrows: v.narrows})
 }
 
 func (c *comparison) compare(path string, old, now *Schema) {
@@ -118,8 +128,8 @@ func (c *comparison) compare(path string, old, now *Schema) {
 		c.unions(path, old, now)
 		return
 	}
-	if change, resolves, differs := scalarChange(old, now); differs {
-		c.differ(path, change, old, now, resolves)
+	if v := scalarVerdict(old, now); v.change != "" {
+		c.differ(path, v, old, now)
 		return
 	}
 	switch old.kind {
@@ -140,46 +150,16 @@ func (c *comparison) compare(path string, old, now *Schema) {
 	}
 }
 
-// unions compares where at least one side is a union. What is null or one other
-// thing is compared by that thing; other unions can only be the same.
-func (c *comparison) unions(path string, old, now *Schema) {
-	oldInner, oldNull := old.NonNull()
-	nowInner, nowNull := now.NonNull()
-	if oldInner.kind == KindUnion || nowInner.kind == KindUnion || oldInner.kind == KindNull || nowInner.kind == KindNull {
-		if !same(old, now) {
-			c.differ(path, Retyped, old, now, false)
-		}
-		return
-	}
-	switch {
-	case oldNull && !nowNull:
-		c.differ(path, MadeRequired, old, now, false)
-	case !oldNull && nowNull:
-		c.differ(path, MadeNullable, old, now, true)
-	case old.nullBranch() != now.nullBranch():
-		c.add(Difference{Path: path, Change: Reordered, Old: branchNames(old), New: branchNames(now), Resolves: true})
-	}
-	c.compare(path, oldInner, nowInner)
-}
-
-func branchNames(s *Schema) string {
-	names := make([]string, len(s.branches))
-	for i, b := range s.branches {
-		names[i] = b.Word()
-	}
-	return strings.Join(names, " or ")
-}
-
 func (c *comparison) arrays(path string, old, now *Schema) {
 	if old.length != now.length {
-		change, resolves := Retyped, false
+		v := verdict{change: Retyped}
 		switch {
 		case now.length == 0:
-			change, resolves = Widened, true
+			v = verdict{change: Widened, resolves: true}
 		case old.length == 0:
-			change = Narrowed
+			v = verdict{change: Narrowed, narrows: true}
 		}
-		c.differ(path, change, old, now, resolves)
+		c.differ(path, v, old, now)
 	}
 	if old.logical != LogicalMap || now.logical != LogicalMap {
 		c.compare(path+"[]", old.element, now.element)
@@ -204,7 +184,9 @@ func (c *comparison) enums(path string, old, now *Schema) {
 	}
 	for _, s := range old.symbols {
 		if !slices.Contains(now.symbols, s) {
-			c.add(Difference{Path: path, Change: SymbolRemoved, Old: writtenSymbol(s)})
+			// Where there is a symbol for others, it takes their place.
+			replaced := now.fallback > 0
+			c.add(Difference{Path: path, Change: SymbolRemoved, Old: writtenSymbol(s), Resolves: replaced, Drops: replaced, Narrows: !replaced})
 		}
 	}
 }
@@ -285,69 +267,4 @@ func matchFields(writer, reader []Field) []int {
 		}
 	}
 	return from
-}
-
-// scalarChange compares types without looking into them.
-func scalarChange(old, now *Schema) (change Change, resolves, differs bool) {
-	switch {
-	case old.meaning() != now.meaning():
-		return Retyped, false, true
-	case old.logical == LogicalDecimal && old.kind == now.kind && old.size == now.size:
-		if old.scale != now.scale {
-			return Retyped, false, true
-		}
-		return widening(old.precision <= now.precision, old.precision != now.precision)
-	case old.kind == KindFixed && now.kind == KindFixed:
-		return Retyped, false, old.size != now.size
-	}
-	if lo, hi, ok := old.span(); ok {
-		if nowLo, nowHi, ok := now.span(); ok {
-			return widening(nowLo <= lo && nowHi >= hi, lo != nowLo || hi != nowHi)
-		}
-	}
-	if old.kind == now.kind {
-		return "", false, false
-	}
-	return promotion(old.kind, now.kind)
-}
-
-func widening(wider, differs bool) (Change, bool, bool) {
-	if wider {
-		return Widened, true, differs
-	}
-	return Narrowed, false, differs
-}
-
-// promotion says what Avro's rules make of another kind.
-func promotion(old, now Kind) (Change, bool, bool) {
-	number := func(k Kind) bool { return k >= KindInt && k <= KindDouble }
-	text := func(k Kind) bool { return k == KindBytes || k == KindString }
-	switch {
-	case number(old) && number(now):
-		return widening(old < now, true)
-	case text(old) && text(now):
-		return Retyped, true, true
-	}
-	return Retyped, false, true
-}
-
-// meaning returns the logical type if it changes what the values mean.
-func (s *Schema) meaning() string {
-	switch s.logical {
-	case "uuid":
-		return ""
-	}
-	return s.logical
-}
-
-// span returns the range of a plain integer.
-func (s *Schema) span() (lo, hi int64, ok bool) {
-	bits, signed := s.Integer()
-	switch {
-	case bits == 0 || s.kind == KindFixed:
-		return 0, 0, false
-	case signed:
-		return -1 << (bits - 1), 1<<(bits-1) - 1, true
-	}
-	return 0, 1<<bits - 1, true
 }

@@ -23,11 +23,30 @@ type tierTurned string
 func (tierTurned) Symbols() []string { return []string{"platinum", "gold", "basic"} }
 
 // diff is a case of a type that changed. want is one line for each difference:
-// "ok" resolves, "drops" resolves and loses data, "no" doesn't resolve.
+// "ok" resolves, "may" resolves but for some values, "drops" resolves and loses
+// data, "narrows" is read by consent, "no" isn't read.
 type diff struct {
 	name     string
 	old, now func() *schema.Schema
 	want     []string
+}
+
+func word(d schema.Difference) string {
+	switch {
+	case d.Resolves && d.MayFail && d.Narrows:
+		return "may, narrows"
+	case d.Resolves && d.Drops:
+		return "drops"
+	case d.Resolves && d.MayFail:
+		return "may"
+	case d.Resolves:
+		return "ok"
+	case d.Narrows:
+		return "narrows"
+	case d.Drops:
+		return "no-drops"
+	}
+	return "no"
 }
 
 func of[T any]() *schema.Schema { return must(schema.Of[T]("s")).Schema() }
@@ -47,9 +66,9 @@ var diffs = []diff{
 	{"float to double", of[struct{ A float32 }], of[struct{ A float64 }], []string{"ok A: float → double"}},
 	{"int to double", of[struct{ A int32 }], of[struct{ A float64 }], []string{"ok A: int → double"}},
 	{"long to float", of[struct{ A int64 }], of[struct{ A float32 }], []string{"ok A: long → float"}},
-	{"long narrowed", of[struct{ A int64 }], of[struct{ A int32 }], []string{"no A: long → int (narrowed)"}},
-	{"double narrowed", of[struct{ A float64 }], of[struct{ A float32 }], []string{"no A: double → float (narrowed)"}},
-	{"double to long", of[struct{ A float64 }], of[struct{ A int64 }], []string{"no A: double → long (narrowed)"}},
+	{"long narrowed", of[struct{ A int64 }], of[struct{ A int32 }], []string{"narrows A: long → int (narrowed)"}},
+	{"double narrowed", of[struct{ A float64 }], of[struct{ A float32 }], []string{"narrows A: double → float (narrowed)"}},
+	{"double to long", of[struct{ A float64 }], of[struct{ A int64 }], []string{"narrows A: double → long (narrowed)"}},
 	{"widths of Go widened", of[struct {
 		A int8
 		B uint8
@@ -71,8 +90,8 @@ var diffs = []diff{
 		B int16
 		C int16
 		D uint32
-	}], []string{"no A: int16 → int8 (narrowed)", "no B: int → int16 (narrowed)", "no C: uint16 → int16 (narrowed)", "no D: int8 → uint32 (narrowed)"}},
-	{"unsigned of 64 bits", of[struct{ A int64 }], of[struct{ A uint64 }], []string{"no A: long → uint64"}},
+	}], []string{"narrows A: int16 → int8 (narrowed)", "narrows B: int → int16 (narrowed)", "narrows C: uint16 → int16 (narrowed)", "narrows D: int8 → uint32 (narrowed)"}},
+	{"unsigned of 64 bits", of[struct{ A int64 }], of[struct{ A uint64 }], []string{"narrows A: long → uint64 (narrowed)"}},
 	{"string to number", of[struct{ A string }], of[struct{ A int64 }], []string{"no A: string → long"}},
 	{"number to string", of[struct{ A int64 }], of[struct{ A string }], []string{"no A: long → string"}},
 	{"string to bytes", of[struct{ A string }], of[struct{ A []byte }], []string{"ok A: string → bytes"}},
@@ -81,7 +100,7 @@ var diffs = []diff{
 	{"made nullable", of[struct{ A string }], of[struct{ A *string }], []string{"ok A: string → nullable string (made nullable)"}},
 	{"made nullable and widened", of[struct{ A int32 }], of[struct{ A *int64 }],
 		[]string{"ok A: int → nullable long (made nullable)", "ok A: int → long"}},
-	{"made required", of[struct{ A *string }], of[struct{ A string }], []string{"no A: nullable string → string (made required)"}},
+	{"made required", of[struct{ A *string }], of[struct{ A string }], []string{"narrows A: nullable string → string (made required)"}},
 	{"renamed with an alias", of[struct{ Old int32 }], of[struct {
 		New int64 `avro:",alias=Older,alias=Old"`
 	}], []string{"ok New: renamed from Old", "ok New: int → long"}},
@@ -92,7 +111,7 @@ var diffs = []diff{
 	{"renamed without an alias", of[struct{ Old int }], of[struct{ New int }],
 		[]string{"ok New: added (long)", "drops Old: removed (long)"}},
 	{"symbol added", of[struct{ T tier }], of[struct{ T tierMore }], []string{"ok T: symbol added (silver)"}},
-	{"symbol removed", of[struct{ T tier }], of[struct{ T tierLess }], []string{"no T: symbol removed (gold)"}},
+	{"symbol removed", of[struct{ T tier }], of[struct{ T tierLess }], []string{"narrows T: symbol removed (gold)"}},
 	{"symbols reordered", of[struct {
 		T tier `avro:",default=gold"`
 	}], of[struct {
@@ -121,7 +140,7 @@ var diffs = []diff{
 	{"nested", of[struct{ In struct{ P *struct{ A int } } }], of[struct{ In struct{ P *struct{ A bool } } }], []string{"no In.P.A: long → boolean"}},
 	{"array's length", of[struct{ A [2]int }], of[struct{ A [3]int }], []string{"no A: array of 2 long → array of 3 long"}},
 	{"array to list", of[struct{ A [2]int }], of[struct{ A []int }], []string{"ok A: array of 2 long → array of long"}},
-	{"list to array", of[struct{ A []int }], of[struct{ A [2]int }], []string{"no A: array of long → array of 2 long (narrowed)"}},
+	{"list to array", of[struct{ A []int }], of[struct{ A [2]int }], []string{"narrows A: array of long → array of 2 long (narrowed)"}},
 	{"fixed size", of[struct{ A [2]byte }], of[struct{ A [3]byte }], []string{"no A: fixed(2) → fixed(3)"}},
 	{"time and instant", of[struct{ A time.Time }], of[struct{ A schema.Instant }],
 		[]string{"ok A: default -62135596800000000 → 0"}},
@@ -156,8 +175,7 @@ func TestDifferences(t *testing.T) {
 		var got []string
 		resolves := true
 		for _, f := range found {
-			word := map[[2]bool]string{{true, false}: "ok", {true, true}: "drops", {false, false}: "no", {false, true}: "no-drops"}[[2]bool{f.Resolves, f.Drops}]
-			got = append(got, word+" "+f.String())
+			got = append(got, word(f)+" "+f.String())
 			resolves = resolves && f.Resolves
 		}
 		if !slices.Equal(got, d.want) {
@@ -177,7 +195,9 @@ func TestDecimalDifferences(t *testing.T) {
 	}{
 		{schema.Decimal(10, 2), schema.Decimal(12, 2), "decimal(10,2) → decimal(12,2)", true},
 		{schema.Decimal(12, 2), schema.Decimal(10, 2), "decimal(12,2) → decimal(10,2) (narrowed)", false},
-		{schema.Decimal(10, 2), schema.Decimal(10, 3), "decimal(10,2) → decimal(10,3)", false},
+		{schema.Decimal(10, 2), schema.Decimal(10, 3), "decimal(10,2) → decimal(10,3) (narrowed)", false},
+		{schema.Decimal(10, 2), schema.Decimal(12, 4), "decimal(10,2) → decimal(12,4)", true},
+		{schema.Decimal(10, 2), schema.Decimal(12, 1), "decimal(10,2) → decimal(12,1) (narrowed)", false},
 		{schema.Bytes(), schema.Decimal(10, 3), "bytes → decimal(10,3)", false},
 	} {
 		got := schema.Differences(c.old, c.now)

@@ -42,6 +42,8 @@
 // is an error like any other that is none of them, unless Symbols lists it too;
 // it is written "_" then. A field that wasn't stored reads as the empty string
 // if that is a symbol, else as the first.
+// A method DefaultSymbol() string names the symbol that those are read as which
+// the type doesn't know; without one they are an error.
 //
 // The error of [Of] holds everything that has no form, by path: unexported
 // fields (they would be lost), interfaces, functions, channels, pointers to
@@ -63,7 +65,22 @@
 //
 // [Type.Reader] reads what was written with another schema, as far as Avro's
 // rules go; where they don't, the error lists each difference by path.
-// [Differences] lists them all, also those that resolve.
+// [Differences] lists them all, also those that resolve. [Type.Narrowing] reads,
+// where it is allowed, also what may not fit.
+//
+// What others write is read as well:
+//
+//	timestamp-millis, -micros, -nanos     time.Time, Instant
+//	local-timestamp-...                   the same, as if in UTC
+//	date                                  the same, at midnight UTC; or an integer of days
+//	time-millis, time-micros              time.Duration since midnight; or an integer
+//	decimal, bytes or fixed               big.Rat that has no fewer digits
+//	uuid, a string or fixed(16)           string, [16]byte
+//	a union of several types              what can hold one of them, or a pointer to it
+//
+// Where a value can't be carried over, reading it is a [*ValueError]: a branch
+// that the Go type can't hold, a moment too far away, an Instant of nanoseconds.
+// Names of types make no difference, so neither do their aliases.
 //
 // # Without types
 //

@@ -146,6 +146,9 @@ func (f *formatter) definition(s *Schema, name, ns string) {
 			f.add(`,"`, propZero, `":"`, zeroSymbol, `"`)
 		}
 		f.strings("symbols", written)
+		if s.fallback > 0 {
+			f.add(`,"default":"`, written[s.fallback-1], `"`)
+		}
 	case KindFixed:
 		f.add(`,"size":`, strconv.Itoa(s.size))
 		f.properties(s)
@@ -198,7 +201,7 @@ func (c *sameness) same(a, b *Schema) bool {
 	c.seen[[2]*Schema{a, b}] = true // a pair that is met again adds nothing
 	if a.kind != b.kind || a.name != b.name || a.size != b.size || a.logical != b.logical ||
 		a.precision != b.precision || a.scale != b.scale || a.bits != b.bits || a.unsigned != b.unsigned ||
-		a.length != b.length || !slices.Equal(a.aliases, b.aliases) || !slices.Equal(a.symbols, b.symbols) ||
+		a.length != b.length || a.fallback != b.fallback || !slices.Equal(a.aliases, b.aliases) || !slices.Equal(a.symbols, b.symbols) ||
 		(a.element == nil) != (b.element == nil) {
 		return false
 	}

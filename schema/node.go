@@ -62,6 +62,9 @@ var (
 	enumType     = reflect.TypeFor[interface{ Symbols() []string }]()
 )
 
+// fallbackEnum is an enum that has a symbol for those that it doesn't know.
+type fallbackEnum interface{ DefaultSymbol() string }
+
 // maxNodes bounds a type's parts: types that hold each other twice over double
 // with every level.
 const maxNodes = 10_000
@@ -313,7 +316,13 @@ func (b *builder) enum(n *node, at place) *node {
 	if err := checkSymbols(symbols); err != nil {
 		return b.fault(at, "the Symbols of %s: %v", n.typ, err)
 	}
-	return n.as(formEnum, &Schema{kind: KindEnum, name: at.name, symbols: append([]string(nil), symbols...)}, 0)
+	s := &Schema{kind: KindEnum, name: at.name, symbols: append([]string(nil), symbols...)}
+	if e, ok := v.Interface().(fallbackEnum); ok {
+		if s.fallback = slices.Index(symbols, e.DefaultSymbol()) + 1; s.fallback == 0 {
+			return b.fault(at, "the DefaultSymbol of %s, %q, is none of its Symbols", n.typ, e.DefaultSymbol())
+		}
+	}
+	return n.as(formEnum, s, 0)
 }
 
 // structFields adds the fields of a struct that stands at an offset of n.

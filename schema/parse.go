@@ -175,9 +175,14 @@ func withProperties(s *Schema, t *tree) *Schema {
 func logicalFits(s *Schema, logical string, t *tree) bool {
 	switch logical {
 	case LogicalDecimal:
-		return (s.kind == KindBytes || s.kind == KindFixed) && validDecimal(t.integer("precision", 0), t.integer("scale", 0))
-	case LogicalTimestamp, LogicalDuration:
+		precision := t.integer("precision", 0)
+		return validDecimal(precision, t.integer("scale", 0)) && (s.kind == KindBytes || s.kind == KindFixed && fixedHolds(s.size, precision))
+	case LogicalTimestamp, LogicalDuration, logicalMillis, logicalNanos, logicalLocalMillis, logicalLocalMicros, logicalLocalNanos, logicalTimeMicros:
 		return s.kind == KindLong
+	case logicalDate, logicalTimeMillis:
+		return s.kind == KindInt
+	case logicalUUID:
+		return s.kind == KindString || s.kind == KindFixed && s.size == uuidSize
 	case LogicalUint64:
 		return s.kind == KindFixed && s.size == 8
 	case LogicalMap:
@@ -294,6 +299,13 @@ func (p *parser) enum(t *tree, ns string) (*Schema, error) {
 	}
 	if err := checkSymbols(s.symbols); err != nil {
 		return nil, fmt.Errorf("enum %s: %w", s.name, err)
+	}
+	if def := t.get("default"); def != nil {
+		i := slices.IndexFunc(s.symbols, func(symbol string) bool { return writtenSymbol(symbol) == def.text })
+		if def.kind != '"' || i < 0 {
+			return nil, fmt.Errorf("enum %s: its default is none of the symbols", s.name)
+		}
+		s.fallback = i + 1
 	}
 	return s, nil
 }

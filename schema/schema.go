@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -68,6 +69,7 @@ type Schema struct {
 	element  *Schema   // of an array's items or a map's values
 	branches []*Schema // of a union
 	symbols  []string  // of an enum; "" stands for Go's zero string
+	fallback int       // of an enum, its default: the symbol's index + 1; else 0
 	size     int       // of a fixed
 
 	logical          string
@@ -246,6 +248,15 @@ func (s *Schema) Branches() []*Schema { return slices.Clone(s.branches) }
 // Go's zero string, which is written "_".
 func (s *Schema) Symbols() []string { return slices.Clone(s.symbols) }
 
+// DefaultSymbol returns the symbol of an enum that stands for those that it
+// doesn't know, and whether there is one.
+func (s *Schema) DefaultSymbol() (symbol string, ok bool) {
+	if s.fallback == 0 {
+		return "", false
+	}
+	return s.symbols[s.fallback-1], true
+}
+
 // Size returns the number of bytes of a fixed; else 0.
 func (s *Schema) Size() int { return s.size }
 
@@ -264,7 +275,7 @@ func (s *Schema) Integer() (bits int, signed bool) {
 	switch {
 	case s.logical == LogicalUint64:
 		return 64, false
-	case s.logical != "":
+	case s.meaning() != "":
 		return 0, false
 	case s.bits != 0:
 		return int(s.bits), !s.unsigned
@@ -318,6 +329,9 @@ func (s *Schema) word(depth int) string {
 	case LogicalTimestamp:
 		return "timestamp"
 	case LogicalDecimal:
+		if s.kind == KindFixed {
+			return fmt.Sprintf("decimal(%d,%d) in fixed(%d)", s.precision, s.scale, s.size)
+		}
 		return fmt.Sprintf("decimal(%d,%d)", s.precision, s.scale)
 	case LogicalDuration:
 		return "duration"
@@ -329,7 +343,7 @@ func (s *Schema) word(depth int) string {
 	}
 	switch s.kind {
 	case KindInt, KindLong:
-		if s.logical != "" {
+		if s.meaning() != "" {
 			return s.logical
 		}
 		if s.bits != 0 {
@@ -345,14 +359,38 @@ func (s *Schema) word(depth int) string {
 		return "array of " + s.element.word(depth-1)
 	case KindMap:
 		return "map of " + s.element.word(depth-1)
+	case KindString:
+		if s.logical == logicalUUID {
+			return logicalUUID
+		}
 	case KindFixed:
+		if s.logical == logicalUUID {
+			return "uuid in fixed(16)"
+		}
 		return fmt.Sprintf("fixed(%d)", s.size)
 	case KindUnion:
 		if inner, nullable := s.NonNull(); nullable && inner != s {
 			return "nullable " + inner.word(depth-1)
 		}
+		return s.branchWords(depth - 1)
 	}
 	return s.kind.String()
+}
+
+// maxWordBranches bounds "int or string or ...".
+const maxWordBranches = 8
+
+// branchWords names a union's branches.
+func (s *Schema) branchWords(depth int) string {
+	var words []string
+	for i, b := range s.branches {
+		if i == maxWordBranches {
+			words = append(words, "...")
+			break
+		}
+		words = append(words, b.word(depth))
+	}
+	return strings.Join(words, " or ")
 }
 
 // entry returns the key and the value of a LogicalMap's records.

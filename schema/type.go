@@ -44,20 +44,11 @@ func (t *Type[T]) Decode(src []byte, v *T) (rest []byte, err error) {
 
 // Reader returns what reads values that were written with another schema, by
 // Avro's rules: fields are found by name or alias, fields that were not written
-// get their default, fields that are gone are passed over, numbers are widened.
+// get their default, fields that are gone are passed over, numbers are widened,
+// and of a union those branches are read that T can hold. What means the same in
+// another form is read too: moments of other units, decimals of fewer digits.
 // The error is a [*ResolveError] that lists every difference.
-func (t *Type[T]) Reader(writer *Schema) (*Reader[T], error) {
-	if writer.Equal(t.node.schema) {
-		return &Reader[T]{t.decode}, nil
-	}
-	differences := Differences(writer, t.node.schema)
-	for _, d := range differences {
-		if !d.Resolves {
-			return nil, &ResolveError{Name: t.node.path, Differences: differences}
-		}
-	}
-	return &Reader[T]{newDecoder(writer, t.node)}, nil
-}
+func (t *Type[T]) Reader(writer *Schema) (*Reader[T], error) { return t.reader(writer, nil) }
 
 // Reader reads values that were written with another schema. It is immutable;
 // any number of goroutines may use it.

@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -69,9 +71,17 @@ func untrusted(err error) bool {
 func (r *Registry) fault(what string, err error, attempts int, waited time.Duration) *Error {
 	e := &Error{Registry: r.name, What: what, Attempts: attempts, Waited: waited}
 	if refused, ok := errors.AsType[*sr.ResponseError](err); ok {
-		e.Status = refused.StatusCode
-		e.Cause = fmt.Errorf("HTTP status %d: %s", refused.StatusCode, r.told(refused.Error()))
+		e.Status, e.page = refused.StatusCode, isPage(refused.Raw)
+		said := "a web page, which no registry answers with"
+		if !e.page {
+			said = r.told(refused.Error())
+		}
+		e.Cause = fmt.Errorf("HTTP status %d: %s", refused.StatusCode, said)
 		return e
+	}
+	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
+		e.page = true
+		err = fmt.Errorf("an answer that is no JSON, which no registry gives: %w", bad)
 	}
 	e.Cause = errors.New(r.told(err.Error()))
 	for _, end := range []error{context.Canceled, context.DeadlineExceeded} {
@@ -81,6 +91,9 @@ func (r *Registry) fault(what string, err error, attempts int, waited time.Durat
 	}
 	return e
 }
+
+// isPage tells whether a body is meant for a browser.
+func isPage(body []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) }
 
 // ended is the text of an error that the end of a context is the reason of.
 type ended struct {

@@ -1,7 +1,10 @@
 package registry
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -22,6 +25,8 @@ type Error struct {
 	Waited   time.Duration
 	// Cause is what happened last.
 	Cause error
+
+	page bool // what answered is no registry
 }
 
 // Error implements error.
@@ -30,13 +35,30 @@ func (e *Error) Error() string {
 	if e.Attempts > 1 {
 		s += fmt.Sprintf(" (asked %d times in %v)", e.Attempts, e.Waited.Round(100*time.Millisecond))
 	}
-	switch e.Status {
-	case 401, 403:
-		s += "; registry.BasicAuth and registry.Bearer say who asks"
-	case 404:
-		s += "; is a schema registry there?"
+	return s + "; " + e.repair()
+}
+
+// repair is the way out.
+func (e *Error) repair() string {
+	switch {
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+		return "registry.BasicAuth and registry.Bearer say who asks"
+	case e.page || e.Status == http.StatusNotFound:
+		return "is a schema registry there? Mend the URL, or the proxy in between"
+	case e.Status == http.StatusConflict:
+		return "the subject's schemas or its mode stand in the way: look at them in the registry, or use another subject"
+	case e.Status == http.StatusTooManyRequests:
+		return "start again later, or let the registry take more requests"
+	case e.Status >= http.StatusInternalServerError:
+		return "look into the registry's log, and start again once it answers"
+	case e.Status != 0:
+		return "look into the registry's log for why it refuses"
+	case errors.Is(e.Cause, context.Canceled):
+		return "given up, since the job stops"
+	case errors.Is(e.Cause, context.DeadlineExceeded):
+		return "start again once the registry answers"
 	}
-	return s
+	return "start the registry, or mend the URL"
 }
 
 // Unwrap returns the cause, and what it comes to.

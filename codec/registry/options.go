@@ -59,7 +59,8 @@ func Timeout(d time.Duration) Option { return func(s *settings) { s.timeout = d 
 
 // Patience is how long a registry that does not answer is asked again, after
 // pauses that grow from a tenth of a second to 5 seconds. Defaults to 30 seconds;
-// with 0 it is asked once.
+// with 0 it is asked once. It ends earlier where who asks has a shorter bound, as
+// a record has that waits for its schema.
 func Patience(d time.Duration) Option { return func(s *settings) { s.patience = d } }
 
 // Environment sets the clock by which pauses are made. Defaults to the system's.

@@ -88,7 +88,7 @@ func refusals(stored *schema.Schema, meaning int, candidates []candidate) (out [
 	}
 	for _, d := range schema.Differences(stored, own.schema) {
 		if !d.Resolves {
-			out = append(out, pathOf(d.String())+": can't be carried over")
+			out = append(out, textOf(d)+": can't be carried over")
 		}
 	}
 	if len(out) > 0 && len(candidates) > 1 {
@@ -97,7 +97,15 @@ func refusals(stored *schema.Schema, meaning int, candidates []candidate) (out [
 	return out
 }
 
-// pathOf is what stands behind a state's name.
+// textOf is a difference as it stands behind a name.
+func textOf(d schema.Difference) string {
+	if d.Path == "" {
+		return ": " + d.String()
+	}
+	return pathOf(d.String())
+}
+
+// pathOf is a path as it stands behind a name.
 func pathOf(path string) string {
 	if path == "" || path[0] == ':' || path[0] == '[' || path[0] == '{' {
 		return path

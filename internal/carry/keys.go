@@ -45,7 +45,7 @@ func (c *carrier[R, S]) refuseKeys(w *Way, what string, old, now *schema.Schema)
 		return
 	}
 	for _, d := range schema.Differences(old, now) {
-		w.Refusals = append(w.Refusals, what+pathOf(d.String())+": stored keys can't be carried over without MigrateKeys")
+		w.Refusals = append(w.Refusals, what+textOf(d)+": stored keys can't be carried over without MigrateKeys")
 	}
 }
 

@@ -75,13 +75,13 @@ func (d description) words(w io.Writer) error {
 		line("source", name, p.Kind, parameters(p))
 	}
 	for name, p := range sorted(v.Operators) {
-		line("operator", name, p.Kind+inputs(p), d.function("by ", name), d.function("keyed by ", name+" key"))
+		line("operator", name, p.Kind+inputs(p), d.function("by ", name), d.function("keyed by ", epoch.KeyFunction(name)))
 	}
 	for name, s := range sorted(v.States) {
 		line("state", name, "of "+s.Operator, "key "+shapeOf(s.Key), element(s), "value "+shapeOf(s.Value), meaning(s))
 	}
 	for name, p := range sorted(v.Sinks) {
-		line("sink", name, p.Kind+inputs(p), parameters(p), rowKey(p), "row "+shapeOf(p.Schemas["row"]), d.function("made by ", name))
+		line("sink", name, p.Kind+inputs(p), parameters(p), rowKey(p), "row "+shapeOf(p.Schemas["row"]), d.function("made by ", epoch.RowFunction(name)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

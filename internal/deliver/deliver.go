@@ -234,10 +234,11 @@ func (d *Deliverer) fails(err error) {
 // stops tells whether trying again can't help.
 func stops(err error) bool {
 	var disagrees *DisagreeError
+	var rejected *RejectedError
 	var damaged *epoch.DamagedError
 	var fenced *epoch.FencedError
 	var sealed *epoch.SealedError
-	return errors.As(err, &disagrees) || errors.As(err, &damaged) || errors.As(err, &fenced) || errors.As(err, &sealed)
+	return errors.As(err, &disagrees) || errors.As(err, &rejected) || errors.As(err, &damaged) || errors.As(err, &fenced) || errors.As(err, &sealed)
 }
 
 // part is a piece of what is owed that is delivered by itself.
@@ -293,6 +294,14 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 		},
 	})
 	switch {
+	case errors.Is(err, connector.ErrRejected):
+		if newer := d.o.Newer(ctx); newer != nil {
+			return newer
+		}
+		return &RejectedError{
+			At:   epoch.At{Job: d.o.Job, Branch: p.Branch, Task: d.o.Task, Epoch: p.Epoch},
+			Sink: d.o.Name, Position: p.To, Cause: err,
+		}
 	case errors.Is(err, connector.ErrRecord):
 		reason = err.Error()
 	case err != nil || verdict != connector.Disagree:
@@ -344,6 +353,26 @@ func (d *Deliverer) view(o part, found *connector.SinkRecord) epoch.DeliveryView
 	}
 	return v
 }
+
+// RejectedError says that a sink refuses a row for what it holds. Nothing of the
+// delivery was written, and it stays owed.
+type RejectedError struct {
+	epoch.At
+	// Sink is the sink's name, Position that of the delivery.
+	Sink     string
+	Position epoch.Position
+	// Cause says which row, and why.
+	Cause error
+}
+
+// Error implements error.
+func (e *RejectedError) Error() string {
+	return fmt.Sprintf("%s: sink %s refuses what it is to get at position %d, of which nothing was written or lost: %v",
+		e.At, e.Sink, e.Position, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *RejectedError) Unwrap() error { return e.Cause }
 
 // DisagreeError says that a sink and the epoch log disagree about what has been
 // delivered (rule D4). Nothing was written.

@@ -146,6 +146,31 @@ func TestDisagreementStops(t *testing.T) {
 	}
 }
 
+// A row that the sink refuses for what it holds ends the deliveries, without one
+// more try, and stays owed; unless somebody else owns the branch by now.
+func TestRejectedRowStops(t *testing.T) {
+	refuses := func() *fakeSink {
+		return &fakeSink{record: at(0), fail: []error{fmt.Errorf("row 3: %w", connector.ErrRejected)}}
+	}
+	f := refuses()
+	d := newDeliverer(t, f, noneNewer)
+	d.Add(owed(1))
+	err := d.Run(t.Context())
+	rejected, ok := errors.AsType[*RejectedError](err)
+	if !ok || rejected.Position != 1 || rejected.Sink != "out" || !errors.Is(err, connector.ErrRejected) {
+		t.Fatalf("the error is %v, want a RejectedError at position 1", err)
+	}
+	if len(f.applied) > 0 || d.Pending() != 1 || d.Confirmed() != 0 {
+		t.Errorf("applied %v, %d pending, confirmed up to %d", f.applied, d.Pending(), d.Confirmed())
+	}
+	fenced := &epoch.FencedError{}
+	d = newDeliverer(t, refuses(), func(context.Context) error { return fenced })
+	d.Add(owed(1))
+	if err := d.Run(t.Context()); !errors.Is(err, fenced) {
+		t.Errorf("the error is %v, want %v", err, fenced)
+	}
+}
+
 // A log that went back to an older copy, and has grown beyond what the sink has
 // since: the positions fit, and the manifests don't. Nothing is delivered behind
 // what another history has left there.

@@ -19,6 +19,14 @@ type Version struct {
 	Functions map[string]string `json:"functions,omitempty"`
 }
 
+// KeyFunction is where [Version.Functions] has the function that gives an
+// operator's key.
+func KeyFunction(operator string) string { return operator + " key" }
+
+// RowFunction is where [Version.Functions] has the function that makes a sink's
+// rows. A sink may have the name of an operator.
+func RowFunction(sink string) string { return sink + " row" }
+
 // Part is a source, an operator or a sink.
 type Part struct {
 	// Kind is the sort of part: fold, process, file, and so on.

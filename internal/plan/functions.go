@@ -7,13 +7,6 @@ import (
 	"github.com/sluicestream/sluice/schema"
 )
 
-// KeyFunction is the name in a version's functions of that which gives an
-// operator's key.
-func KeyFunction(operator string) string { return operator + " key" }
-
-// RowFunction is the name there of that which makes a sink's rows.
-func RowFunction(sink string) string { return sink + " row" }
-
 // bare is a function's name without its package, which may move: Order.User for
 // orders.Order.User.
 func bare(function string) string {
@@ -72,7 +65,7 @@ func (c *comparison) meantOtherwise(operator string) bool {
 
 // exchangedKey finds an operator by whose key function this one is keyed now.
 func (c *comparison) exchangedKey(operator string) (other string, is bool) {
-	_, now, differs := c.renamed(KeyFunction(operator))
+	_, now, differs := c.renamed(epoch.KeyFunction(operator))
 	if !differs {
 		return "", false
 	}
@@ -82,7 +75,7 @@ func (c *comparison) exchangedKey(operator string) (other string, is bool) {
 		}
 	}
 	for name := range sorted(c.Old.Operators) {
-		if name != operator && bare(c.Old.Functions[KeyFunction(name)]) == bare(now) {
+		if name != operator && bare(c.Old.Functions[epoch.KeyFunction(name)]) == bare(now) {
 			return name, true
 		}
 	}

@@ -93,9 +93,9 @@ func (c *comparison) keys() {
 			continue
 		}
 		l := c.line(KeyPart, operator)
-		c.noteFunction(l, "function", KeyFunction(operator))
+		c.noteFunction(l, "function", epoch.KeyFunction(operator))
 		if other, is := c.exchangedKey(operator); is {
-			l.Add(Refused, fmt.Sprintf("%s, key: it is keyed by %s, by which %s was keyed: the two seem to be mixed up", operator, c.New.Functions[KeyFunction(operator)], other),
+			l.Add(Refused, fmt.Sprintf("%s, key: it is keyed by %s, by which %s was keyed: the two seem to be mixed up", operator, c.New.Functions[epoch.KeyFunction(operator)], other),
 				"put them right; if it is meant, raise the key's Meaning and say with MigrateKeys what becomes of the keys")
 		}
 		for name, s := range sorted(c.New.States) {
@@ -122,26 +122,14 @@ func (c *comparison) key(l *Line, state string) {
 	if way == nil {
 		return
 	}
-	refused := false
 	for _, r := range way.Refusals {
 		if ofKey(r) {
-			refused = true
 			l.Add(Replay, r, wayOut)
 		}
-	}
-	if refused {
-		return // and these have all differences
 	}
 	for _, s := range way.Sources {
 		if s.Keys != "" {
 			l.Add(Migrates, fmt.Sprintf("%s, key: %s → %s, by %s", s.Stored.Name, s.Stored.Form.Key.Word(), way.Form.Key.Word(), s.Keys), "")
-			continue
-		}
-		for _, d := range differences(s.Stored.Form.Key, way.Form.Key) {
-			l.Add(Resolves, told(s.Stored.Name+", key", d), "")
-		}
-		for _, d := range differences(s.Stored.Form.Element, way.Form.Element) {
-			l.Add(Resolves, told(s.Stored.Name+", element", d), "")
 		}
 	}
 }

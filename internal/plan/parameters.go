@@ -56,20 +56,20 @@ var parameters = map[Part]map[string]rule{
 	},
 }
 
-// ruleOf is the rule of a parameter.
-func ruleOf(part Part, name string) rule {
+// ruleOf is the rule of a parameter, and whether that has one of its own.
+func ruleOf(part Part, name string) (r rule, own bool) {
 	rules := parameters[part]
 	if r, ok := rules[name]; ok {
-		return r
+		return r, true
 	}
 	for _, end := range []string{".", " "} {
 		for i := len(name); i > 0; i = strings.LastIndex(name[:i], end) {
 			if r, ok := rules[name[:min(i+1, len(name))]]; ok {
-				return r
+				return r, true
 			}
 		}
 	}
-	return rules[""]
+	return rules[""], false
 }
 
 // compareParameters adds what parameters of a part have changed, but for those
@@ -81,7 +81,12 @@ func (c *comparison) compareParameters(l *Line, old, now epoch.Part, skip func(n
 		if was == is && had == has || skip(name) {
 			continue
 		}
-		r := ruleOf(l.Part, name)
+		r, own := ruleOf(l.Part, name)
+		if !had && !own && r.verdict >= Replay {
+			// A later release describes more than the one that ran did.
+			l.Note(fmt.Sprintf("%s is %q; the version before said nothing of it", strings.TrimSpace(name), is))
+			continue
+		}
 		cause := fmt.Sprintf("%s, %s: %s → %s", l.Name, strings.TrimSpace(name), orNone(was, had), orNone(is, has))
 		if r.verdict >= Replay {
 			cause += ": " + r.effect

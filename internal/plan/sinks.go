@@ -75,7 +75,7 @@ func (c *comparison) sinkBack(l *Line, head epoch.SinkState) {
 // sink compares a sink that was there. As long as nothing was written, it may be
 // anything.
 func (c *comparison) sink(l *Line, old, now epoch.Part, written bool) {
-	c.noteFunction(l, "function", RowFunction(l.Name))
+	c.noteFunction(l, "function", epoch.RowFunction(l.Name))
 	if !written {
 		l.Note("nothing was written yet")
 		return

@@ -20,11 +20,11 @@ func (c *comparison) sources() {
 		switch {
 		case !has:
 			l.Note("gone; how far it was read is kept, and it goes on from there if it comes back")
+			c.goneSource(l, old)
 		case !had && known:
 			l.Note("back; it goes on from where it stood")
 		case !had:
 			l.Note("new; it begins where the job's code says")
-			c.renamedSource(l, now)
 		default:
 			c.source(l, old, now)
 		}
@@ -139,18 +139,21 @@ func (c *comparison) noteOffsets(l *Line) {
 	}
 }
 
-// renamedSource refuses a new source that reads what one has read that is gone,
-// for states that have that already: they would count it twice.
-func (c *comparison) renamedSource(l *Line, now epoch.Part) {
-	for name, old := range sorted(c.Old.Sources) {
-		if _, stays := c.New.Sources[name]; stays || family(old.Kind) != family(now.Kind) || !c.hasRead(name) || !overlap(selectionOf(old), selectionOf(now)) {
+// goneSource refuses that a new source reads what one has read that is gone, for
+// states that have that already: they would count it twice.
+func (c *comparison) goneSource(l *Line, old epoch.Part) {
+	if !c.hasRead(l.Name) {
+		return
+	}
+	for name, now := range sorted(c.New.Sources) {
+		if _, had := c.Old.Sources[name]; had || family(old.Kind) != family(now.Kind) || !overlap(selectionOf(old), selectionOf(now)) {
 			continue
 		}
 		for state, s := range sorted(c.New.States) {
 			was, kept := c.Old.States[state]
-			if kept && slices.Contains(sourcesOf(c.New, []string{s.Operator}), l.Name) && slices.Contains(sourcesOf(c.Old, []string{was.Operator}), name) {
-				l.Add(Refused, fmt.Sprintf("%s: it would read from its start what source %s has read for state %s, which would count that twice", l.Name, name, state),
-					fmt.Sprintf("keep the name %s, under which the offsets are kept, or give the states new names", name))
+			if kept && slices.Contains(sourcesOf(c.New, []string{s.Operator}), name) && slices.Contains(sourcesOf(c.Old, []string{was.Operator}), l.Name) {
+				l.Add(Refused, fmt.Sprintf("%s: source %s would read from its start what this one has read for state %s, which would count it twice", l.Name, name, state),
+					fmt.Sprintf("keep the name %s, under which the offsets are kept, or give the states new names", l.Name))
 				return
 			}
 		}

@@ -75,9 +75,8 @@ func (c *comparison) newState(l *Line) {
 }
 
 // refusedState is one that can't be carried over. What is wrong with its key
-// stands in the key's line.
+// stands in the key's line alone.
 func (c *comparison) refusedState(l *Line, way *carry.Way) {
-	l.raise(Replay, wayOut)
 	for _, r := range way.Refusals {
 		switch {
 		case ofKey(r):
@@ -92,21 +91,16 @@ func (c *comparison) refusedState(l *Line, way *carry.Way) {
 
 // carriedState is one that comes from what is stored.
 func (c *comparison) carriedState(l *Line, way *carry.Way) {
-	dropped := map[string]bool{}
-	for _, path := range way.Drops {
-		dropped[path] = true
-	}
 	for _, s := range way.Sources {
 		name := s.Stored.Name
 		if name != l.Name {
 			l.Add(Resolves, fmt.Sprintf("%s: taken over from state %s", l.Name, name), "")
 		}
 		for _, d := range s.Differences {
-			path, cause := joined(name, d.Path), told(name, d)
-			if dropped[path] && d.Drops {
-				c.drop(l, path, cause)
+			if d.Drops {
+				c.drop(l, joined(name, d.Path), told(name, d))
 			} else {
-				l.Add(Resolves, cause, "")
+				l.Add(Resolves, told(name, d), "")
 			}
 		}
 		if len(s.Functions) > 0 {
@@ -114,10 +108,17 @@ func (c *comparison) carriedState(l *Line, way *carry.Way) {
 		}
 		if s.Keys != "" {
 			l.Add(Migrates, fmt.Sprintf("%s: entries get new keys by %s", name, s.Keys), "")
+			continue
+		}
+		for _, d := range differences(s.Stored.Form.Key, way.Form.Key) {
+			l.Add(Resolves, told(name+", key", d), "")
+		}
+		for _, d := range differences(s.Stored.Form.Element, way.Form.Element) {
+			l.Add(Resolves, told(name+", element", d), "")
 		}
 	}
 	if v := verdictOf(way.Verdict); v > l.Verdict {
-		l.Add(v, l.Name+": written anew, since the schema of its keys, or its own, is put otherwise", "")
+		l.Add(v, l.Name+": its schema is put otherwise", "")
 	}
 }
 

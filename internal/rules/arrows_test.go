@@ -41,7 +41,7 @@ var arrows = []arrow{
 	{"codec", "connector schema env", ""},
 	{"kafka/...", "codec connector env schema kafka/...", "github.com/twmb/franz-go"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
-	{"postgres", "connector schema", "github.com/jackc/pgx/v5"},
+	{"postgres", "connector env schema", "github.com/jackc/pgx/v5"},
 
 	{"kafka/embedded", "", "github.com/twmb/franz-go"},
 

@@ -11,6 +11,7 @@ var worldly = map[string]string{
 	"kafka/environment.go":       "reads the settings that stand in the environment, before anything runs",
 	"env":                        "is the way to the world",
 	"codec/registry":             "speaks HTTP with a schema registry",
+	"codec/waiting.go":           "a registry that does not answer is bounded by a deadline, and a codec is given no environment",
 	"main.go":                    "ends the process with the command line's exit code",
 	"options.go":                 "names the type of the listener that it is given",
 	"store/folder.go":            "tells the system's errors apart",

@@ -31,6 +31,7 @@ func (r *runner) adopt(ctx context.Context) error {
 	for _, name := range r.stored.dropped {
 		delete(next.State, name)
 	}
+	next.Partial = r.stored.partial
 	r.adoptSinks(next)
 	aside, err := r.newSetAsides()
 	if err != nil {
@@ -161,7 +162,7 @@ type setAsides struct {
 func (r *runner) newSetAsides() (*setAsides, error) {
 	for name := range r.o.SetAside {
 		if r.stateSpec(name) == nil {
-			return nil, &ConsentError{Job: r.o.Job, Flag: "set-aside", Name: name, Drops: r.stateNames()}
+			return nil, &ConsentError{Job: r.o.Job, Flag: "set-aside", Name: name, Names: r.stateNames()}
 		}
 	}
 	return &setAsides{r, map[string]*migrate.SetAside{}}, nil

@@ -12,14 +12,15 @@ import (
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/memory"
+	"github.com/sluicestream/sluice/internal/plan"
 	"github.com/sluicestream/sluice/internal/state"
-	"github.com/sluicestream/sluice/store"
 )
 
 // stored is the state that a head holds, against what this build expects.
 type stored struct {
 	ways    map[string]*carry.Way // of this build's states
 	dropped []string              // states that this build lacks, by consent or because others have taken them over
+	partial map[string]epoch.Partial
 }
 
 // rewrites tells whether anything has to be written anew.
@@ -46,7 +47,7 @@ func (r *runner) check(ctx context.Context) error {
 	head, err := r.job.Head(ctx, branch, epoch.FirstTask)
 	var none *epoch.NoLogError
 	if errors.As(err, &none) {
-		return r.checkConsents(ctx, nil)
+		return r.checkFirst()
 	}
 	if err != nil {
 		return err
@@ -83,132 +84,27 @@ func (e *RefusedError) Details() []string { return e.Reasons }
 // ExitCode is the exit code of the command line.
 func (e *RefusedError) ExitCode() int { return 13 }
 
-// compare finds every difference between what a manifest holds and what this
-// build expects.
+// compare makes the plan for a manifest, and refuses what it refuses.
 func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
-	s := &stored{ways: map[string]*carry.Way{}}
-	var reasons, drops []string
-	version, err := r.versionOf(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	before, err := storedStates(m, version)
-	if err != nil {
-		return nil, err
-	}
-	var taken []string
+	b := plan.Build{Version: r.o.Version, Carriers: map[string]carry.Carrier{}, Drop: r.o.Drop, Gap: r.o.Gap}
 	for _, spec := range r.o.Graph.States() {
-		w := spec.Carrier.Find(func(name string) *carry.Stored { return before[name] })
-		s.ways[spec.Name] = w
-		reasons, drops = append(reasons, w.Refusals...), append(drops, w.Drops...)
-		for _, source := range w.Sources {
-			taken = append(taken, source.Stored.Name)
-		}
+		b.Carriers[spec.Name] = spec.Carrier
 	}
+	p, ways, err := plan.Make(ctx, r.job, m, b)
+	if err != nil {
+		return nil, err
+	}
+	if p.Refuses() {
+		return nil, &RefusedError{p.At, p.Refusals()}
+	}
+	s := &stored{ways: ways, partial: p.Partial()}
 	for name := range m.State {
-		if r.stateSpec(name) != nil {
-			continue
-		}
-		s.dropped = append(s.dropped, name)
-		if !slices.Contains(taken, name) {
-			drops = append(drops, name)
+		if r.stateSpec(name) == nil {
+			s.dropped = append(s.dropped, name)
 		}
 	}
 	slices.Sort(s.dropped)
-	for _, name := range drops {
-		if !slices.Contains(r.o.Drop, name) {
-			reasons = append(reasons, fmt.Sprintf("%s: would be dropped; allow it with --drop %s", name, name))
-		}
-	}
-	for name, sk := range m.Sinks {
-		switch present := r.hasSink(name); {
-		case present && sk.Dropped != "" && sk.Confirmed < m.Position && !slices.Contains(r.o.Gap, name):
-			reasons = append(reasons, fmt.Sprintf("sink %s: back after an absence, in which it did not get positions %d to %d; allow that with --gap %s, or give it a new name and target", name, sk.Confirmed+1, m.Position, name))
-		case !present && sk.Dropped == "" && sk.Record != "" && sk.Confirmed < m.Position:
-			reasons = append(reasons, fmt.Sprintf("sink %s: removed while positions %d to %d are to be delivered; run the build that has it until it is stopped with nothing pending", name, sk.Confirmed+1, m.Position))
-		}
-	}
-	reasons = append(reasons, r.movedSinks(m, version)...)
-	for _, name := range r.o.Gap {
-		if _, known := m.Sinks[name]; !known && !r.hasSink(name) {
-			reasons = append(reasons, fmt.Sprintf("sink %s: --gap names it, and there never was such a sink", name))
-		}
-	}
-	if err := r.checkConsents(ctx, drops); err != nil {
-		var wrong *ConsentError
-		if !errors.As(err, &wrong) {
-			return nil, err
-		}
-		reasons = append(reasons, err.Error())
-	}
-	if len(reasons) > 0 {
-		slices.Sort(reasons)
-		return nil, &RefusedError{epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, reasons}
-	}
 	return s, nil
-}
-
-// filesKind begins the kinds of sinks whose records lie beside what they write, so
-// that a folder may have another path on another machine.
-const filesKind = "file."
-
-// movedSinks are the sinks of this build that write to another place than they have
-// written to, or under other keys: what stands there already would be told apart
-// by nobody.
-func (r *runner) movedSinks(m epoch.Manifest, before epoch.Version) (reasons []string) {
-	for name, sk := range m.Sinks {
-		was, known := before.Sinks[name]
-		is, present := r.o.Version.Sinks[name]
-		if !known || !present || sk.Record == "" || strings.HasPrefix(was.Kind, filesKind) && strings.HasPrefix(is.Kind, filesKind) {
-			continue
-		}
-		say := func(what, was, is string) {
-			reasons = append(reasons, fmt.Sprintf("sink %s: its %s is %q, and was %q for what it has written; give it a new name, under which it begins anew", name, what, is, was))
-		}
-		if was.Kind != is.Kind {
-			say("connector", was.Kind, is.Kind)
-			continue
-		}
-		for _, what := range []string{"target", "mode", "key"} {
-			if w, i := was.Parameters[what], is.Parameters[what]; w != i {
-				say(what, w, i)
-			}
-		}
-	}
-	return reasons
-}
-
-// versionOf is the version that a manifest is of; that of an empty log is empty.
-func (r *runner) versionOf(ctx context.Context, m epoch.Manifest) (epoch.Version, error) {
-	if m.Version == "" {
-		return epoch.Version{}, nil
-	}
-	v, err := r.job.Version(ctx, m.Version)
-	if errors.Is(err, store.ErrNotFound) {
-		return v, &epoch.DamagedError{
-			At:     epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch},
-			Object: r.job.Object(epoch.VersionPath(m.Version)), Expected: "the description of the epoch's version", Found: "nothing",
-		}
-	}
-	return v, err
-}
-
-// storedStates are the states that a manifest holds, as its version had them.
-func storedStates(m epoch.Manifest, v epoch.Version) (map[string]*carry.Stored, error) {
-	out := map[string]*carry.Stored{}
-	for name, entry := range m.State {
-		form, err := state.FormOf(name, entry)
-		if err != nil {
-			return nil, err
-		}
-		had := v.States[name]
-		kind := had.Kind
-		if kind == "" {
-			kind = "value"
-		}
-		out[name] = &carry.Stored{Name: name, Kind: kind, Meaning: had.Meaning, KeyMeaning: had.KeyMeaning, Form: form}
-	}
-	return out, nil
 }
 
 func (r *runner) hasSink(name string) bool {
@@ -223,14 +119,6 @@ func (r *runner) stateSpec(name string) *engine.StateSpec {
 		}
 	}
 	return nil
-}
-
-// join puts a state's name in front of a path in it.
-func join(name, path string) string {
-	if path == "" || path[0] == ':' || path[0] == '[' || path[0] == '{' {
-		return name + path
-	}
-	return name + "." + path
 }
 
 // restore loads what the head holds.

@@ -3,10 +3,17 @@ package state
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"maps"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/avro/ocf"
 
@@ -94,6 +101,88 @@ func TestOthersReadSegments(t *testing.T) {
 	}
 	if !maps.EqualFunc(got, want, same) {
 		t.Errorf("read %v, want %v", got, want)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// readByPython prints what fastavro reads of a file: each record as JSON.
+const readByPython = `
+import decimal, fastavro, json, sys
+def plain(v):
+    if isinstance(v, bytes): return v.hex()
+    return str(v)
+for record in fastavro.reader(open(sys.argv[1], "rb")):
+    print(json.dumps(record, default=plain, sort_keys=True))
+`
+
+type ledgerTier string
+
+func (ledgerTier) Symbols() []string { return []string{"basic", "gold"} }
+
+type ledger struct {
+	At     time.Time
+	Tier   ledgerTier
+	Price  *big.Rat `avro:",precision=12,scale=2"`
+	Big    uint64
+	Counts map[string]int8
+	ByID   map[int32][]string
+	Note   *string
+}
+
+// Python opens a segment too, with all that a value can hold.
+func TestPythonReadsSegments(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("whether Python opens a segment is not tried: python3 is not here")
+	}
+	if out, err := exec.Command(python, "-c", "import fastavro, cramjam").CombinedOutput(); err != nil {
+		t.Skipf("whether Python opens a segment is not tried: python3 lacks a package (pip install fastavro cramjam): %v: %s", err, out)
+	}
+	keys, values := must(schema.KeyOf[string]("spend.key")), must(schema.Of[ledger]("spend"))
+	f := Form{Name: "spend", Key: keys.Schema(), Value: values.Schema()}
+	note := "naïve"
+	entries := map[string]*ledger{"gone": nil, "ann": {
+		At: time.Date(2026, 3, 1, 12, 34, 56, 789e6, time.UTC), Tier: "gold", Price: big.NewRat(-5, 4), Big: 1<<64 - 1,
+		Counts: map[string]int8{"b": -1, "a": 1}, ByID: map[int32][]string{-7: {"x", "y"}}, Note: &note,
+	}}
+	c := new(Changes)
+	for k, v := range entries {
+		c.Begin(row{key: k}.slot())
+		c.Buf = keys.Append(c.Buf, k)
+		c.Element()
+		c.Value()
+		c.Buf = append(c.Buf, branchDeleted)
+		if v != nil {
+			c.Buf = must(values.Append(append(c.Buf[:len(c.Buf)-1], branchValue), v))
+		}
+		c.End()
+	}
+	ctx, st := context.Background(), store.NewMemory()
+	if _, err := Write(ctx, st, job, "x.avro", f, []*Changes{c}, 0); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.avro")
+	if err := os.WriteFile(path, must(st.Read(ctx, "spend/x.avro", 1<<20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(python, "-c", readByPython, path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	slices.Sort(lines)
+	want := []string{
+		fmt.Sprintf(`{"key": "ann", "slot": %d, "value": {"At": "2026-03-01 12:34:56.789000+00:00", "Big": "ffffffffffffffff", "ByID": [{"key": -7, "value": ["x", "y"]}], "Counts": {"a": 1, "b": -1}, "Note": "na\u00efve", "Price": "-1.25", "Tier": "gold"}}`, row{key: "ann"}.slot()),
+		fmt.Sprintf(`{"key": "gone", "slot": %d, "value": null}`, row{key: "gone"}.slot()),
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("Python reads\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 }
 
