@@ -61,6 +61,7 @@ func figures() []figure {
 		{"barrier.encode", measureEncode, nil},
 		{"barrier.stall", measureStall, nil},
 		{"restore", measureRestore, nil},
+		{"plan.sample", measurePlan, nil},
 		{"resolve", measureResolve, nil},
 		{"migrate", measureMigrate, nil},
 		{"write.amplification", measureAmplification, nil},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/carry"
@@ -186,34 +185,4 @@ func attachFailures(l *Line, t *Trial, aside bool) {
 	if more := t.Failed - int64(len(t.Failures)); more > 0 {
 		l.Add(Refused, fmt.Sprintf("%s: %d more of the %d tried entries", l.Name, more, t.Tried), do)
 	}
-}
-
-// estimateEntries is how many entries the reading is timed with.
-const estimateEntries = 4096
-
-// estimate says how long it takes to carry all entries over: each that is read,
-// converted and written takes what those that were tried took.
-func (t *sourceTrial) estimate(ctx context.Context) error {
-	if t.sum.timed == 0 {
-		return nil
-	}
-	n, began := 0, time.Time{}
-	for _, err := range t.tasters[0].reader.Read(ctx, epoch.AllSlots) {
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			began = t.o.Env.Clock.Now() // the place has been found
-		}
-		if n++; n == estimateEntries {
-			break
-		}
-	}
-	reading := float64(t.o.Env.Clock.Now().Sub(began)) / float64(n)
-	converting := float64(t.sum.converting) / float64(t.sum.timed)
-	writing := float64(t.sum.writing) / float64(t.sum.timed)
-	cores := float64(t.o.Workers) // one reads, one writes, and all convert
-	each := max(reading, writing, (reading+converting+writing)/cores)
-	t.takes = time.Duration(each * float64(t.rows))
-	return nil
 }

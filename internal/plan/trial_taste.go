@@ -3,12 +3,10 @@ package plan
 import (
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"time"
 
 	"github.com/sluicestream/sluice/env"
-	"github.com/sluicestream/sluice/internal/avrofile"
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/state"
@@ -19,9 +17,6 @@ type tally struct {
 	tried, failed, dropped int64
 	before, after          int64 // bytes
 	failures               []Failure
-
-	timed               int64 // entries
-	converting, writing time.Duration
 }
 
 func (t *tally) add(o *tally) {
@@ -30,21 +25,9 @@ func (t *tally) add(o *tally) {
 	t.dropped += o.dropped
 	t.before += o.before
 	t.after += o.after
-	t.timed += o.timed
-	t.converting += o.converting
-	t.writing += o.writing
 	t.failures = append(t.failures, o.failures...)
 	t.failures = t.failures[:min(mostFailures, len(t.failures))]
 }
-
-const (
-	// untimed entries come before those that are timed: they find memory cold.
-	untimed = 50
-	// mostTimed bounds how many entries each taster takes the time of.
-	mostTimed = 4096
-	// mostWritten bounds what of an entry's rows, in bytes, the writing is timed with.
-	mostWritten = 1 << 20
-)
 
 // taster tries entries, in one goroutine.
 type taster struct {
@@ -53,8 +36,7 @@ type taster struct {
 	convert func(e *state.Entry, put func(carry.Row) error) error
 	put     func(carry.Row) error // keep, made once
 	met     *meeting
-	written *avrofile.Writer // to nowhere: for the time that it takes
-	n       int              // entries so far
+	pace    *pace
 
 	tally *tally // of the task in hand
 	// Of the entry in hand:
@@ -70,9 +52,7 @@ type keyEnd struct{ key, element int }
 
 func newTaster(clock env.Clock, way *carry.Way, source int, reader *state.SlotReader, met *meeting) *taster {
 	w := &taster{
-		reader: reader, clock: clock, convert: way.Converter(source), met: met,
-		written: avrofile.New(io.Discard, avrofile.Options{Schema: way.Form.Schema().String()}),
-	}
+		reader: reader, clock: clock, convert: way.Converter(source), met: met, pace: newPace(way.Form)}
 	w.put = w.keep
 	return w
 }
@@ -82,15 +62,14 @@ func (w *taster) try(e *state.Entry) error {
 	w.rows, w.bytes = 0, 0
 	w.record, w.keys, w.ends = w.record[:0], w.keys[:0], w.ends[:0]
 	w.tally.tried++
-	w.n++
-	timed := w.n > untimed && w.n <= untimed+mostTimed
+	timed := w.pace.wanted()
 	var began time.Time
 	if timed {
 		began = w.clock.Now()
 	}
 	err := w.convert(e, w.put)
 	if timed && err == nil {
-		if err := w.time(began); err != nil {
+		if err := w.pace.time(w.clock, began, w.record); err != nil {
 			return err
 		}
 	}
@@ -108,21 +87,6 @@ func (w *taster) try(e *state.Entry) error {
 	return nil
 }
 
-// time counts what the conversion that has ended took, and what the writing of its
-// rows takes.
-func (w *taster) time(began time.Time) error {
-	converted := w.clock.Now()
-	if w.rows > 0 {
-		if err := w.written.Append(w.record[:min(len(w.record), mostWritten)]); err != nil {
-			return err
-		}
-	}
-	w.tally.timed++
-	w.tally.converting += converted.Sub(began)
-	w.tally.writing += w.clock.Now().Sub(converted)
-	return nil
-}
-
 // keep is called with each row that comes of the entry in hand.
 func (w *taster) keep(r carry.Row) error {
 	w.rows++
@@ -134,7 +98,7 @@ func (w *taster) keep(r carry.Row) error {
 		end.element = len(w.keys)
 		w.ends = append(w.ends, end)
 	}
-	if w.n <= untimed+mostTimed {
+	if w.pace.wanted() {
 		w.record = append(append(append(w.record, r.Key...), r.Element...), r.Value...)
 	}
 	return nil
