@@ -13,7 +13,7 @@ import (
 //
 //	func main() { sluice.Main(job()) }
 //
-// The commands are run, stop, status and describe; each tells its flags with --help.
+// The commands are run, plan, stop, status and describe; each tells its flags with --help.
 // They are a thin layer over [Job.Run], which a program that has a command line
 // already calls itself.
 //
@@ -23,7 +23,9 @@ import (
 // job's CPU goes into the collector. The variables GOGC and GOMEMLIMIT and the
 // flag --gc-percent overrule that. Job.Run leaves the collector as it is.
 func Main(job *Job) {
-	os.Exit(cli.RunJob(cli.Job{Name: job.name, Check: job.Check, Version: job.version, Run: job.runSettings}, os.Args[1:]))
+	os.Exit(cli.RunJob(cli.Job{
+		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, Run: job.runSettings,
+	}, os.Args[1:]))
 }
 
 // runSettings runs the job as its command line was told to.

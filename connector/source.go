@@ -35,6 +35,10 @@ type Opening struct {
 	// Begun tells a source that the job has read from it before: a partition that
 	// is opened at the zero Offset is new, and is read from its beginning. If it is
 	// false, the source begins where its author says.
+	//
+	// It tells a sink that the job has noted its record. A sink that makes the place
+	// where records are kept when it is opened must not make it anew then: if it is
+	// gone, the error matches [ErrRecord].
 	Begun bool
 	// TransactionPrefix begins the names of the job's transactions, in systems that
 	// have such. It is the same for the job's life.

@@ -1,9 +1,9 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,17 +21,22 @@ type Cluster struct {
 	brokers  []string
 	clientID string
 	tls      *tls.Config
+	open     bool // said to be without TLS
 	sasl     []sasl.Mechanism
 	login    string // how and as whom, for people
 	more     []kgo.Opt
-	faults   []string
+
+	prefix string // of the environment's variables that tell the rest; empty: the default ones may
+	file   string // of settings that tell the rest
+	whole  bool   // these were read
 }
 
 // ClusterOption is a setting of a [Cluster].
 type ClusterOption func(*Cluster)
 
-// Connect returns the cluster that the options describe. If they name no broker,
-// what they leave open comes from the environment, as [FromEnvironment] says.
+// Connect returns the cluster that the options describe. What they leave open comes
+// from the environment, if they name no broker or ask for it by [FromEnvironment],
+// and then from a file, if there is one; see [FromFile].
 func Connect(opts ...ClusterOption) *Cluster {
 	c := &Cluster{}
 	for _, o := range opts {
@@ -96,14 +101,18 @@ func Client(opts ...kgo.Opt) ClusterOption {
 	return func(c *Cluster) { c.more = append(c.more, opts...) }
 }
 
-// errNoBrokers is what there is to say where nothing names a broker.
-var errNoBrokers = errors.New("no broker of Kafka is named: use kafka.Connect(kafka.Brokers(\"host:port\")), or set SLUICE_KAFKA=host:port")
+// noBrokers is what there is to say where nothing names a broker.
+func (c *Cluster) noBrokers() error {
+	return fmt.Errorf("no broker of Kafka is named: use kafka.Connect(kafka.Brokers(\"host:port\")), or set %s=host:port, or %s in a file of settings", c.prefix, setBrokers)
+}
 
 // String tells where the cluster is and how it is entered, without any secret.
 func (c *Cluster) String() string {
 	where := strings.Join(c.brokers, ",")
-	if where == "" {
-		where = "the environment's"
+	if where == "" && c.file != "" {
+		where = "of file " + c.file
+	} else if where == "" {
+		where = "of " + cmp.Or(c.prefix, defaultPrefix) + " in the environment"
 	}
 	if c.tls != nil {
 		where += ", TLS"
@@ -120,7 +129,7 @@ func (c *Cluster) GoString() string { return c.String() }
 // newClient makes a client for a job, with options of the caller's own, and tells
 // the addresses that it begins with. Nothing is connected yet.
 func (c *Cluster) newClient(job string, own ...kgo.Opt) (*kgo.Client, []string, error) {
-	c, err := c.withEnvironment()
+	c, err := c.settled()
 	if err != nil {
 		return nil, nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -135,17 +144,11 @@ func (c *Cluster) newClient(job string, own ...kgo.Opt) (*kgo.Client, []string, 
 	return client, c.brokers, nil
 }
 
-// options are the client library's, for the job of the given name.
+// options are the client library's, for the job of the given name, once the cluster
+// is settled.
 func (c *Cluster) options(job string) ([]kgo.Opt, error) {
-	c, err := c.withEnvironment()
-	if err != nil {
-		return nil, err
-	}
-	if len(c.faults) > 0 {
-		return nil, fmt.Errorf("kafka: %s", strings.Join(c.faults, "; "))
-	}
 	if len(c.brokers) == 0 {
-		return nil, errNoBrokers
+		return nil, c.noBrokers()
 	}
 	id := c.clientID
 	if id == "" {

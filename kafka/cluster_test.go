@@ -66,7 +66,7 @@ func TestEnvironment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			known, err := made.withEnvironment()
+			known, err := made.settled()
 			if err != nil || known.String() != c.want || len(brokers) == 0 {
 				t.Fatalf("%v to %q: %v, expected %s", known, brokers, err, c.want)
 			}

@@ -20,26 +20,22 @@ import (
 // taken for a setting that is wrong, not for a broker that is starting.
 const enoughCuts = 5
 
-// reach finds a broker that answers, for a bounded time, and tells the cluster's id.
-// It asks the addresses themselves, one by one, so that the error is what happened
-// there; what can't pass by itself, such as a wrong password, ends it at once.
-func reach(ctx context.Context, world *env.Env, client *kgo.Client, brokers []string) (cluster string, err error) {
+// reach finds a broker that answers, for a bounded time. It asks the addresses
+// themselves, one by one, so that the error is what happened there; what can't pass
+// by itself, such as a wrong password, ends it at once.
+func reach(ctx context.Context, world *env.Env, client *kgo.Client, brokers []string) (*answer, error) {
 	within, cancel := env.Within(ctx, world.Clock, reachWithin)
 	defer cancel()
 	var last error
 	for try, cuts := 0, 0; ; try++ {
 		for _, broker := range client.SeedBrokers() {
-			req := kmsg.NewPtrMetadataRequest()
-			req.Topics = []kmsg.MetadataRequestTopic{}
-			resp, err := broker.Request(within, req)
+			found, err := greet(within, broker)
 			if err == nil {
-				if id := resp.(*kmsg.MetadataResponse).ClusterID; id != nil {
-					cluster = *id
-				}
-				return cluster, nil
+				found.brokers = brokers
+				return found, nil
 			}
 			if ctx.Err() != nil {
-				return "", ctx.Err()
+				return nil, ctx.Err()
 			}
 			if within.Err() == nil {
 				last = err
@@ -48,17 +44,34 @@ func reach(ctx context.Context, world *env.Env, client *kgo.Client, brokers []st
 				cuts++
 			}
 			if isHopeless(err) || cuts >= enoughCuts {
-				return "", &UnreachableError{Brokers: brokers, Hint: hint(err), Cause: err}
+				return nil, &UnreachableError{Brokers: brokers, Hint: hint(err), Cause: err}
 			}
 		}
 		if err := env.Pause(within, world.Clock, pauseAfter(try)); err != nil {
 			if ctx.Err() != nil {
-				return "", ctx.Err()
+				return nil, ctx.Err()
 			}
 			last = cmp.Or(last, context.Cause(within))
-			return "", &UnreachableError{Brokers: brokers, Hint: hint(last), Cause: last}
+			return nil, &UnreachableError{Brokers: brokers, Hint: hint(last), Cause: last}
 		}
 	}
+}
+
+// greet asks a broker for what there is to know of it at first.
+func greet(ctx context.Context, broker *kgo.Broker) (*answer, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{}
+	got, err := broker.Request(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	resp := got.(*kmsg.MetadataResponse)
+	found := &answer{}
+	if resp.ClusterID != nil {
+		found.cluster = *resp.ClusterID
+	}
+	found.versions, err = askVersions(ctx, broker)
+	return found, err
 }
 
 // isHopeless tells whether an error of a connection can't pass by itself.
@@ -106,7 +119,7 @@ func hint(err error) string {
 	case alert:
 		return "the broker refused the encrypted connection: give it a certificate of the client, by kafka.TLS or SLUICE_KAFKA_CERT and _KEY"
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return "the user or the password is wrong; mend SLUICE_KAFKA_USER and _PASSWORD, or what the program gives"
+		return "the user or the password is wrong; mend SLUICE_KAFKA_USER and _PASSWORD, the file of settings, or what the program gives"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
 		return "the listener has another mechanism of SASL: use one of the broker's sasl.enabled.mechanisms"
 	case errors.Is(err, kerr.IllegalSaslState):

@@ -6,8 +6,9 @@
 //	kafka.Topic("orders", codec.JSON[Order]())                 // SLUICE_KAFKA=host:9092
 //	kafka.Topic("orders", codec.JSON[Order](), kafka.On(there)) // there := kafka.Connect(kafka.Brokers("host:9092"), …)
 //
-// Without a word about it, the cluster is the one that the environment names; see
-// [FromEnvironment]. [Connect] names one in the program, with [TLS] and a login.
+// Without a word about it, the cluster is the one that the environment names, by
+// variables or by a file of Kafka's own (client.properties); see [FromEnvironment] and
+// [FromFile]. [Connect] names one in the program, with [TLS] and a login.
 // Neither addresses nor secrets are part of a job's version. A source that can't
 // reach its cluster when a job starts gives up after 30 seconds, at once if the
 // password or a certificate is wrong; one that is reading waits for it, however
@@ -54,11 +55,25 @@
 // offsets, or with offsets of some consumer that a new job didn't begin from, is a
 // [GroupInUseError], so that nobody's offsets are overwritten.
 //
+// # Dead letters
+//
+//	job.DeadLetter("bad", kafka.Append("orders-bad", codec.JSON[sluice.DeadLetter]()).
+//		Key(func(d sluice.DeadLetter) []byte { return fmt.Appendf(nil, "%s/%d", d.Partition, d.Offset) }))
+//
+// A sink of dead letters is one like any other: its records have a key if the program
+// gives one, such as the bad record's place. A dead letter has the record's value
+// (Bytes), as it was read, and the place, where its key and headers stand for as long
+// as the topic keeps them; DeadLetter.Key is the key at the step that failed, in words.
+// JSON has bytes as base64, a third more than they were, so that the topic's
+// max.message.bytes should be half as large again as the input's: a dead letter that
+// doesn't fit stops the job.
+//
 // # Permissions and versions
 //
 // A source needs Read on its topics and on its group ([PermissionError]). Brokers
 // need to be 2.8 or later for topics to have ids, without which a topic that was made
 // anew is found out only if it is shorter, which the log says at the start; from 3.1
 // on, each fetch names the topic by its id. Older brokers than 2.1 have no leader
-// epochs to tell a cut log by.
+// epochs to tell a cut log by. A sink needs 4.0, unless [AllowOldBrokers] says
+// otherwise. Brokers that lack what is needed are an [OldBrokersError] at the start.
 package kafka

@@ -91,6 +91,11 @@ func (b Beginning) takesOver(group string) bool {
 	return b.kind == atGroup && b.group == group || b.otherwise != nil && b.otherwise.takesOver(group)
 }
 
+// asksGroup tells whether a job begins where some group has read to.
+func (b Beginning) asksGroup() bool {
+	return b.kind == atGroup || b.otherwise != nil && b.otherwise.asksGroup()
+}
+
 // checkMembers sees that a group has no members.
 func (r *reader) checkMembers(ctx context.Context, group string) error {
 	members, err := r.members(ctx, group)

@@ -29,6 +29,8 @@ type deskJob struct {
 	log          journal
 	opts         []kafka.SourceOption
 	sinkName     string
+	takeOver     bool
+	more         func(orders *sluice.Stream[order], on kafka.Option) // adds to the job, before its sink
 }
 
 func newDeskJob(t *testing.T) *deskJob {
@@ -47,7 +49,11 @@ func newDeskJob(t *testing.T) *deskJob {
 func (d *deskJob) job() *sluice.Job {
 	on := kafka.On(kafka.Connect(kafka.Brokers(d.addrs...), hasty()))
 	job := sluice.NewJob(d.name)
-	sums(job, job.From("orders", kafka.Topic(d.in, codec.JSON[order](), append(d.opts, on)...))).
+	orders := job.From("orders", kafka.Topic(d.in, codec.JSON[order](), append(d.opts, on)...))
+	if d.more != nil {
+		d.more(orders, on)
+	}
+	sums(job, orders).
 		To(d.sinkName, kafka.Upsert(d.out, oneTotal, codec.String(), codec.JSON[total](), on))
 	return job
 }
@@ -76,7 +82,9 @@ func (d *deskJob) passes() {
 // ends runs the job, which is to end by itself.
 func (d *deskJob) ends(code int, says ...string) error {
 	d.t.Helper()
-	err := run(d.t, d.job(), d.open(), &d.log, never)
+	o := options(d.open(), &d.log)
+	o.TakeOver = d.takeOver
+	err := runWith(d.t, d.job(), o, &d.log, never)
 	if err == nil || exitCode(err) != code {
 		d.t.Fatalf("exit code %d, expected %d: %v", exitCode(err), code, err)
 	}
@@ -128,8 +136,19 @@ func TestHowJobsEnd(t *testing.T) {
 		"the progress topic is gone": func(d *deskJob) {
 			d.passes()
 			d.remove(d.name + ".sluice")
-			feedOrders(d.t, d.addrs[0], d.in, order{"ann", 1}) // it is looked at by the next delivery
-			d.ends(15, "sink totals")
+			d.ends(15, "sink totals", d.name+".sluice", "isn't there", "restore it")
+			d.takeOver = true
+			d.ends(15, "sink totals", d.name+".sluice", "isn't there")
+			d.takeOver = false
+			// A sink that is new, and comes first, doesn't make it anew either.
+			feedOrders(d.t, d.addrs[0], d.in, order{"ann", 1})
+			d.more = func(orders *sluice.Stream[order], on kafka.Option) {
+				orders.To("another", kafka.Append(d.out, codec.JSON[order](), on))
+			}
+			d.ends(15, "sink totals", d.name+".sluice", "isn't there")
+			if found, err := d.admin.ListTopics(d.t.Context(), d.name+".sluice"); err != nil || found.Has(d.name+".sluice") {
+				d.t.Errorf("the topic was made anew: %v", err)
+			}
 			if got := totalsIn(d.t, d.addrs[0], d.out)["ann"]; got != d.fed {
 				d.t.Errorf("delivered without the record: %d, expected %d", got, d.fed)
 			}

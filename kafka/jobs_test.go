@@ -58,10 +58,16 @@ func (j *journal) String() string {
 // ended.
 func run(t testing.TB, job *sluice.Job, st store.Store, log *journal, enough func() bool) error {
 	t.Helper()
+	return runWith(t, job, options(st, log), log, enough)
+}
+
+// runWith is run with further options.
+func runWith(t testing.TB, job *sluice.Job, o sluice.Options, log *journal, enough func() bool) error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*settleWithin)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- job.Run(ctx, options(st, log)) }()
+	go func() { ended <- job.Run(ctx, o) }()
 	for {
 		select {
 		case err := <-ended:

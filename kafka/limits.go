@@ -8,8 +8,9 @@ import (
 // bounds are what a sink learns of its topic when it is opened, for those who make
 // rows. A sink that was never opened, as in a trial of the job, knows of none.
 type bounds struct {
-	record     atomic.Int64 // the largest record's size as a batch by itself; 0: unknown
-	partitions atomic.Int32 // how many the topic has; 0: unknown
+	record     atomic.Int64               // the largest record's size as a batch by itself; 0: unknown
+	partitions atomic.Int32               // how many the topic has; 0: unknown
+	times      atomic.Pointer[timeBounds] // nil: any time is taken, or it isn't known
 }
 
 // defaultRecord is Kafka's default for max.message.bytes, largestRequest that for

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"testing"
@@ -120,12 +121,14 @@ func divergedAt(c *kfake.Cluster, end int64) {
 // it is not in it any more.
 func TestUncleanElection(t *testing.T) {
 	for _, end := range []int64{2, -1} {
-		l := newLossy(t)
-		divergedAt(l.cluster, end)
-		cut, ok := errors.AsType[*CutError](l.refused(t, l.at))
-		if !ok || *cut != (CutError{"orders", 0, end, 3, 0}) {
-			t.Fatalf("%+v", cut)
-		}
+		t.Run(fmt.Sprint("which ended at ", end), func(t *testing.T) {
+			l := newLossy(t)
+			divergedAt(l.cluster, end)
+			cut, ok := errors.AsType[*CutError](l.refused(t, l.at))
+			if !ok || *cut != (CutError{"orders", 0, end, 3, 0}) {
+				t.Fatalf("%+v", cut)
+			}
+		})
 	}
 }
 

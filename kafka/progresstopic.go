@@ -31,11 +31,20 @@ type progressTopic struct {
 // can be compacted; reading them is what a start waits for.
 const progressSegment = 10 * time.Minute
 
-// open makes the topic unless it is there, and checks it.
-func (p *progressTopic) open(ctx context.Context, log *slog.Logger) error {
-	state, err := describeTopic(ctx, p.client, p.name)
+// open makes the topic unless it is there, and checks it. If the job has begun to
+// deliver, one that is missing was deleted, or is in another cluster: an empty one in
+// its place would not tell what was delivered.
+func (p *progressTopic) open(ctx context.Context, begun bool, log *slog.Logger) error {
+	looks := 1
+	if begun {
+		looks = topicLooks
+	}
+	state, err := findTopic(ctx, p.client, p.clock, p.name, looks)
 	if err != nil {
 		return err
+	}
+	if state.partitions == 0 && begun {
+		return fmt.Errorf("%w: topic %s, which tells what was delivered, isn't there: expected it, since the job has begun to deliver; restore it with the sinks' topics, name the cluster that has it, or give the job's sinks other names and other topics", connector.ErrRecord, p.name)
 	}
 	if state.partitions == 0 {
 		t := &topicPlan{partitions: 1, configs: map[string]string{

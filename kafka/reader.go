@@ -80,7 +80,12 @@ func openReader(ctx context.Context, o connector.Opening, topics selection, sett
 
 // begin makes the first contact.
 func (r *reader) begin(ctx context.Context) (err error) {
-	if r.cluster, err = reach(ctx, r.opening.Env, r.client, r.brokers); err != nil {
+	found, err := reach(ctx, r.opening.Env, r.client, r.brokers)
+	if err != nil {
+		return err
+	}
+	r.cluster = found.cluster
+	if err := found.has(r.needs()...); err != nil {
 		return err
 	}
 	if err := r.look(ctx, true); err != nil {
@@ -96,6 +101,18 @@ func (r *reader) begin(ctx context.Context) (err error) {
 		return nil
 	}
 	return r.checkGroup(ctx)
+}
+
+// needs are what the brokers must have.
+func (r *reader) needs() [][]need {
+	needs := [][]need{sourceNeeds}
+	if !r.settings.noGroup {
+		needs = append(needs, groupNeeds)
+	}
+	if !r.opening.Begun && r.settings.begin.asksGroup() {
+		needs = append(needs, takeOverNeeds)
+	}
+	return needs
 }
 
 // Bounded implements [connector.Reader]: topics never end.

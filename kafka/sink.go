@@ -80,7 +80,7 @@ func (s AppendSink[T]) PartitionBy(partition func(v T, partitions int) int) Appe
 }
 
 // Time is the records' own time, which Kafka keeps in milliseconds. Defaults to
-// that of the delivery.
+// that of the delivery. A time that the topic would refuse is a [RecordTimeError].
 func (s AppendSink[T]) Time(at func(T) time.Time) AppendSink[T] {
 	s.uses("time")
 	s.time = at
@@ -178,7 +178,8 @@ func (s UpsertSink[K, S, R]) PartitionBy(partition func(k K, partitions int) int
 }
 
 // Time is the rows' own time, which Kafka keeps in milliseconds. Defaults to that
-// of the delivery, which tombstones have in any case.
+// of the delivery, which tombstones have in any case. A time that the topic would
+// refuse is a [RecordTimeError].
 func (s UpsertSink[K, S, R]) Time(at func(K, R) time.Time) UpsertSink[K, S, R] {
 	s.uses("time")
 	s.time = at
@@ -269,6 +270,9 @@ func (w *wireWriter) partition(choose func(partitions int) int) (int32, error) {
 
 // append appends a record whose value encode appends; nil for a tombstone.
 func (w *wireWriter) append(dst []byte, r *wireRecord, encode func(dst []byte) ([]byte, error)) ([]byte, error) {
+	if err := w.bounds.times.Load().check(w.topic, r.time); err != nil {
+		return dst, err
+	}
 	start := len(dst)
 	dst = r.appendHead(dst, encode == nil)
 	head := len(dst)

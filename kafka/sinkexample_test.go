@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/kafka"
@@ -57,6 +58,24 @@ func ExampleUpsert() {
 	// mode: upsert
 	// key: string
 	// value: json
+}
+
+// Dead letters go to a topic of their own, each by the place of the record that it is
+// of.
+func ExampleAppend_deadLetters() {
+	job := sluice.NewJob("payments")
+	job.From("payments", kafka.Topic("payments", codec.JSON[payment]())).Discard()
+	bad := kafka.Append("payments-bad", codec.JSON[sluice.DeadLetter](), kafka.CreateTopic(1, 3, map[string]string{"max.message.bytes": "1600000"})).
+		Key(func(d sluice.DeadLetter) []byte { return fmt.Appendf(nil, "%s/%d", d.Partition, d.Offset) })
+	job.DeadLetter("bad", bad)
+	printSink(bad)
+	fmt.Println(job.Check())
+	// Output:
+	// kafka, topic payments-bad
+	// mode: append
+	// key: function
+	// value: json
+	// <nil>
 }
 
 // Headers go with the records.

@@ -328,6 +328,7 @@ func system(t *testing.T, addrs []string, o connector.Opening, elsewhere func(to
 				t.Fatal(err)
 			}
 		},
+		Lose: func(t *testing.T) { loseTopic(t, addrs, o.Job+".sluice") },
 		Groups: &connectortest.Groups{
 			Offsets: func(next int64) []connector.GroupOffsets {
 				return []connector.GroupOffsets{{Group: group, Offsets: map[string]connector.Offset{input + "/0": {Next: next}}}}
@@ -343,6 +344,24 @@ func system(t *testing.T, addrs []string, o connector.Opening, elsewhere func(to
 				return offsets
 			},
 		},
+	}
+}
+
+// loseTopic deletes a topic, and waits until brokers know.
+func loseTopic(t *testing.T, addrs []string, topic string) {
+	t.Helper()
+	admin := kadm.NewClient(plainClient(t, addrs))
+	if _, err := admin.DeleteTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); ; moment() {
+		found, err := admin.ListTopics(t.Context(), topic)
+		if err == nil && !found.Has(topic) {
+			return
+		}
+		if time.Since(begun) > settleWithin {
+			t.Fatalf("topic %s was deleted and is there: %v", topic, err)
+		}
 	}
 }
 

@@ -46,8 +46,8 @@ type target struct {
 }
 
 // open looks at the cluster and the topics.
-func (t *target) open(ctx context.Context, log *slog.Logger) (err error) {
-	if t.old, err = t.sink.checkBrokers(ctx, t.client); err != nil {
+func (t *target) open(ctx context.Context, brokers *answer, begun bool, log *slog.Logger) (err error) {
+	if t.old, err = t.sink.checkTransactions(brokers.versions); err != nil {
 		return err
 	}
 	state, err := t.sink.checkTopic(ctx, t.client, t.env.Clock, log)
@@ -55,7 +55,7 @@ func (t *target) open(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	t.cluster = state.cluster
-	if err := t.progress.open(ctx, log); err != nil {
+	if err := t.progress.open(ctx, begun, log); err != nil {
 		return err
 	}
 	for _, found := range kadm.NewClient(t.client).FindTxnCoordinators(ctx, t.transaction) {
@@ -316,6 +316,9 @@ func (t *target) explain(err error) error {
 		hint = fmt.Sprintf("; kafka.TransactionTimeout is %v, which is more than the brokers' transaction.max.timeout.ms", t.sink.settings.transaction)
 	case errors.Is(err, kerr.InvalidTimestamp):
 		hint = "; a record's time is too far from now for the topic: raise its message.timestamp.after.max.ms, or message.timestamp.before.max.ms, until it is through"
+		if t.sink.bounds.times.Load() == nil {
+			hint += "; a start that may read the topic's settings (DescribeConfigs) refuses such a record when it is made"
+		}
 	case errors.Is(err, kerr.InvalidRecord):
 		hint = "; the topic takes no such record, as a compacted one takes none without a key: change its cleanup.policy until it is through"
 	case errors.Is(err, kerr.MessageTooLarge):

@@ -151,6 +151,18 @@ const (
 	topicPause = 200 * time.Millisecond
 )
 
+// findTopic asks for a topic, and looks again for so many times in all if it isn't
+// there.
+func findTopic(ctx context.Context, client *kgo.Client, clock env.Clock, name string, looks int) (*topicSettings, error) {
+	state, err := describeTopic(ctx, client, name)
+	for look := 1; err == nil && state.partitions == 0 && look < looks; look++ {
+		if err = env.Pause(ctx, clock, topicPause); err == nil {
+			state, err = describeTopic(ctx, client, name)
+		}
+	}
+	return state, err
+}
+
 // countPartitions learns how many partitions the topic has by now: it may have been
 // made anew.
 func (s *topicSink) countPartitions(ctx context.Context, client *kgo.Client) error {
@@ -168,12 +180,11 @@ func (s *topicSink) countPartitions(ctx context.Context, client *kgo.Client) err
 // checkTopic finds the sink's topic, makes it if that was asked for, and learns
 // its bounds.
 func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*topicSettings, error) {
-	state, err := describeTopic(ctx, client, s.topic)
-	for looks := 1; err == nil && state.partitions == 0 && looks < topicLooks && s.settings.create == nil; looks++ {
-		if err = env.Pause(ctx, clock, topicPause); err == nil {
-			state, err = describeTopic(ctx, client, s.topic)
-		}
+	looks := topicLooks
+	if s.settings.create != nil {
+		looks = 1
 	}
+	state, err := findTopic(ctx, client, clock, s.topic, looks)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +220,12 @@ func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock en
 	if s.mode == "upsert" && policy == "delete" {
 		log.Warn("the topic of a table has cleanup.policy=delete, expected compact: rows are lost when they are older than what it keeps", "topic", s.topic)
 	}
+	times, err := newTimeBounds(clock, s.topic, configs)
+	if err != nil {
+		return nil, err
+	}
 	s.bounds.record.Store(min(limit, largestRequest-requestHead))
+	s.bounds.times.Store(times)
 	s.bounds.partitions.Store(int32(state.partitions))
 	return state, nil
 }
@@ -221,20 +237,11 @@ const (
 	leastTransactions  = 2
 )
 
-// checkBrokers makes sure that what the brokers have is enough to keep what a sink
-// promises. It tells whether they are old.
-func (s *topicSink) checkBrokers(ctx context.Context, client *kgo.Client) (old bool, err error) {
-	req := kmsg.NewPtrApiVersionsRequest()
-	req.ClientSoftwareName, req.ClientSoftwareVersion = "sluice", "1"
-	resp, err := req.RequestWith(ctx, client)
-	if err == nil {
-		err = kerr.ErrorForCode(resp.ErrorCode)
-	}
-	if err != nil {
-		return false, fmt.Errorf("asking what the brokers can do: %w", err)
-	}
+// checkTransactions makes sure that the brokers' transactions are enough to keep what
+// a sink promises. It tells whether they are old.
+func (s *topicSink) checkTransactions(brokers *kmsg.ApiVersionsResponse) (old bool, err error) {
 	var found int16
-	for _, f := range resp.FinalizedFeatures {
+	for _, f := range brokers.FinalizedFeatures {
 		if f.Name == transactionFeature {
 			found = f.MaxVersionLevel
 		}

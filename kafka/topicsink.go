@@ -89,7 +89,11 @@ func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.
 	if err != nil {
 		return nil, err
 	}
-	if _, err := reach(ctx, o.Env, client, brokers); err != nil {
+	found, err := reach(ctx, o.Env, client, brokers)
+	if err == nil {
+		err = found.has(s.needs()...)
+	}
+	if err != nil {
 		client.Close()
 		return nil, err
 	}
@@ -107,7 +111,7 @@ func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.
 	}
 	err = s.prepare(ctx)
 	if err == nil {
-		err = t.open(ctx, log)
+		err = t.open(ctx, found, o.Begun, log)
 	}
 	if err != nil {
 		client.Close()
@@ -117,6 +121,14 @@ func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.
 		return nil, err
 	}
 	return t, nil
+}
+
+// needs are what the brokers must have.
+func (s *topicSink) needs() [][]need {
+	if s.settings.oldBrokers {
+		return [][]need{sinkNeeds}
+	}
+	return [][]need{sinkNeeds, surelyNeeds}
 }
 
 // fit says what is wrong with the sink as the job's author made it.

@@ -23,6 +23,7 @@ type system struct {
 	log     map[string][]fakeChange // by target
 	groups  map[string]map[string]int64
 	damaged bool
+	lost    bool
 }
 
 type held struct {
@@ -93,7 +94,13 @@ func (s fakeTable) TableRows() (connector.TableRows[string, Row], error) {
 }
 
 // Open is where a process with a crash is told apart.
-func (s fakeSink) Open(_ context.Context, _ connector.Opening, key connector.RecordKey) (connector.Target, error) {
+func (s fakeSink) Open(_ context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
+	if s.lost && o.Begun {
+		if s.flaw != "lost records" {
+			return nil, fmt.Errorf("%w: it is gone", connector.ErrRecord)
+		}
+		s.records[key] = held{record("first", stage{1, 0}), s.target} // as if it were there
+	}
 	return &fakeTarget{fakeSink: s, key: key}, s.mortal.step(func() {})
 }
 
@@ -300,6 +307,10 @@ func (s *system) abilities(sink func(fakeSink) connector.Sink) (Faults, System) 
 	return faults, System{
 		Elsewhere: func(*testing.T) connector.Sink { return sink(s.sink("elsewhere")) },
 		Damage:    func(*testing.T) { s.damaged = true },
+		Lose: func(*testing.T) {
+			s.lost = true
+			clear(s.records)
+		},
 		Groups: &Groups{
 			Offsets: func(next int64) []connector.GroupOffsets {
 				return []connector.GroupOffsets{{Group: "people", Offsets: map[string]connector.Offset{"a": {Next: next}, "b": {Next: next}}}}

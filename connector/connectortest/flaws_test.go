@@ -19,6 +19,7 @@ func TestFlaws(t *testing.T) {
 		"TestFakeSink/stream/another's target",
 		"TestFakeSink/stream/another job's name",
 		"TestFakeSink/stream/damaged record",
+		"TestFakeSink/stream/lost records",
 		"TestFakeSink/stream/part limits",
 		"TestFakeSink/stream/tries once",
 		"TestFakeSink/stream/a newer build's rows",

@@ -103,6 +103,8 @@ type System struct {
 	Elsewhere func(t *testing.T) connector.Sink
 	// Damage makes the record that stands there one that no build can read.
 	Damage func(t *testing.T)
+	// Lose removes the place where records are kept, with all that are in it.
+	Lose func(t *testing.T)
 	// Groups are those of a sink whose targets are [connector.GroupTarget]s.
 	Groups *Groups
 }

@@ -31,6 +31,7 @@ func (s sinkSuite) cases() []testCase {
 		{"restart", "the record must outlive the process", s.restart},
 		{"disagree", "what doesn't fit must be left alone until a person has looked", s.disagree},
 		{"damaged record", "a record that can't be read can't be gone by, and trying again doesn't help: a person has to look", s.damaged},
+		{"lost records", "what keeps the records is gone, or was left behind in a move: a sink that begins anew would deliver twice, or leave out", s.lost},
 		{"empty", "an epoch without rows for a sink moves its record all the same: the next one begins where it ended", s.empty},
 		{"parts", "a large delivery is applied in parts, each on the one before it", s.parts},
 		{"part limits", "a job freezes the parts' ends by the sink's limits", s.partLimits},

@@ -66,6 +66,44 @@ func (s sinkSuite) damaged(t *testing.T) {
 	k.sees(t, "one delivery, and one by a damaged record", first)
 }
 
+// lost opens a sink whose record the job has noted, and which is gone. Sinks may
+// refuse that, or leave it to the first delivery.
+func (s sinkSuite) lost(t *testing.T) {
+	k := s.setup(t)
+	if k.Lose == nil {
+		t.Skip("records that are gone are not tried: the fixture has no Lose")
+	}
+	first := changes(0, 3)
+	k.deliver(t, k.make(t, 0), next(1, first), connector.Apply)
+	k.Lose(t)
+	k.opening.Begun = true
+	for range 2 {
+		k.loses(t)
+		k.sees(t, "one delivery, and one without the record", first)
+	}
+}
+
+// loses delivers without a record, which has no effect.
+func (s *sink) loses(t *testing.T) {
+	t.Helper()
+	target, err := s.Open(t.Context(), s.opening, key)
+	if errors.Is(err, connector.ErrRecord) {
+		return
+	}
+	if err != nil {
+		t.Fatalf("opening the sink without its record: %v, expected none, or one that matches ErrRecord", err)
+	}
+	defer target.Close()
+	found, err := target.Record(t.Context())
+	if found != nil || err != nil && !errors.Is(err, connector.ErrRecord) {
+		t.Fatalf("a sink whose record is gone has %+v, %v", found, err)
+	}
+	verdict, _, err := target.Deliver(t.Context(), s.frozen(t, "first", next(2, changes(1, 3))))
+	if !errors.Is(err, connector.ErrRecord) && (err != nil || verdict != connector.Disagree) {
+		t.Fatalf("Deliver without the record: verdict %s, %v", verdictName(verdict), err)
+	}
+}
+
 func (s sinkSuite) partLimits(t *testing.T) {
 	k := s.setup(t)
 	parted, ok := k.Sink.(connector.PartedSink)

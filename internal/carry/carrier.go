@@ -157,7 +157,7 @@ func (c *carrier[R, S]) add(w *Way, s Stored, chain Chain[S]) {
 	}
 	source.Differences, source.Functions = chosen.differences, candidates[chosen.number].functions
 	for _, d := range chosen.differences {
-		if d.Drops {
+		if d.Drops || d.Narrows {
 			w.Drops = append(w.Drops, at+pathOf(d.Path))
 		}
 	}

@@ -103,12 +103,13 @@ func stepOf[A, T any](f func(A) (T, error)) step[T] {
 	}}
 }
 
-// readerOf reads stored values of a schema into the type.
+// readerOf reads stored values of a schema into the type. What narrows is among
+// the way's drops, so that it is read by consent.
 func readerOf[A any](typ *schema.Type[A], stored *schema.Schema) (func(src []byte, v *A) ([]byte, error), error) {
 	if stored.Equal(typ.Schema()) {
 		return typ.Decode, nil
 	}
-	r, err := typ.Reader(stored)
+	r, err := typ.Narrowing(stored, func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}

@@ -70,11 +70,11 @@ func (c cost) less(than cost) bool {
 // costOf is that of differences; ok is false if they can't be read over.
 func costOf(differences []schema.Difference) (c cost, ok bool) {
 	for _, d := range differences {
-		if !d.Resolves {
-			return c, false
-		}
-		if d.Drops {
+		switch {
+		case d.Drops || d.Narrows:
 			c.drops++
+		case !d.Resolves:
+			return c, false
 		}
 		c.differences++
 	}
@@ -87,7 +87,7 @@ func refusals(stored *schema.Schema, meaning int, candidates []candidate) (out [
 		out = append(out, fmt.Sprintf(": its meaning is %d and was %d: the values mean something else now, and no migration says what becomes of them", own.meaning, meaning))
 	}
 	for _, d := range schema.Differences(stored, own.schema) {
-		if !d.Resolves {
+		if !d.Resolves && !d.Narrows {
 			out = append(out, textOf(d)+": can't be carried over")
 		}
 	}

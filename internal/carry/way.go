@@ -71,7 +71,8 @@ type Way struct {
 	// Sources are the stored states that it reads, in the order in which they are
 	// read: one, but for states that others are taken over into.
 	Sources []Source
-	// Drops are the paths, below the state's name, whose data would be lost.
+	// Drops are the paths, below the state's name, whose data would be lost, or some
+	// of it: a field that is gone, a type that holds less.
 	Drops []string
 	// Refusals say why the state can't be carried over, a line each.
 	Refusals []string

@@ -54,6 +54,9 @@ func execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
+	if o, said := err.(outcome); said {
+		return int(o)
+	}
 	code := exitCode(err)
 	if asJSON(cmd) {
 		writeJSON(errs, struct {

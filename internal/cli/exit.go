@@ -34,7 +34,22 @@ var exits = []exit{
 	{15, "a sink disagrees"},
 	{16, "bad input"},
 	{17, "the state doesn't fit in memory"},
+	{20, "plan: state migrates"},
+	{21, "plan: something is incomplete"},
+	{22, "plan: a consent is needed"},
+	{23, "plan: only a replay helps"},
+	{24, "plan: refused"},
 }
+
+// outcome is an exit code that says what came of a command which has said the rest
+// already; it is not told as an error.
+type outcome int
+
+// Error implements error.
+func (o outcome) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
+
+// ExitCode is the exit code of the command line.
+func (o outcome) ExitCode() int { return int(o) }
 
 // helpWidth is the width of a help's lines.
 const helpWidth = 84

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/store"
 )
@@ -22,6 +23,11 @@ type Job struct {
 	Check func() error
 	// Version describes the job. It is called once Check has found nothing.
 	Version func() epoch.Version
+	// Ways say how the job's states come from what is stored, by their names. It is
+	// called once Check has found nothing.
+	Ways func(stored func(name string) *carry.Stored) map[string]*carry.Way
+	// CheckSinks asks the sinks that can tell whether this build could open them.
+	CheckSinks func(ctx context.Context, o SinkChecks) []SinkCheck
 	// Run runs the job until its input ends, or ctx does.
 	Run func(ctx context.Context, s Settings) error
 }
@@ -98,7 +104,7 @@ before the file; run --print-settings shows what holds, and why.
 	status.RunE = func(c *cobra.Command, _ []string) error { return printStatus(c, p, job.Name) }
 	stop := stopCommand(p)
 	stop.Use, stop.Args = "stop", arguments(0, 0)
-	group(root, printsSettings(runCommand(job, p)), stop, status, describeCommand(job))
+	group(root, printsSettings(runCommand(job, p)), planCommand(job, p), stop, status, describeCommand(job))
 	completer{p, job.Name}.complete(root)
 	return root
 }

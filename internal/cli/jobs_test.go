@@ -69,14 +69,15 @@ func countShop(p *sluice.Setup[shop, order]) func(*sluice.Context[shop, order], 
 	}
 }
 
-// spendLessJob is a later build, without a field and without the shops.
+// spendLessJob is a later build, without a field and without the shops. Its rows
+// are others, so that they go to a sink of a new name.
 func spendLessJob() *sluice.Job {
 	type spending struct{ Cents int64 }
 	job := sluice.NewJob("spend")
 	job.From("orders", file.JSONLines[order]("orders*.jsonl")).
 		KeyBy(order.byUser).
 		Fold(sluice.NewState[string, spending]("spend"), func(s *spending, o order) { s.Cents += o.Cents }).
-		To("spend_by_user", file.Upsert("out/spend", func(_ string, s spending) spending { return s }))
+		To("cents_by_user", file.Upsert("out/cents", func(_ string, s spending) spending { return s }))
 	return job
 }
 

@@ -32,13 +32,21 @@ func (p *place) addTo(c *cobra.Command) {
 
 // open opens the store, and makes it if there is none.
 func (p *place) open() (store.Store, error) {
-	if p.path == "" {
-		return nil, usagef("--store: its path is empty; name a folder")
-	}
-	if strings.Contains(p.path, "://") {
-		return nil, usagef("--store %s: only folders can be stores", p.path)
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	return store.OpenFolder(p.env, p.path)
+}
+
+// check refuses what can't be a store.
+func (p *place) check() error {
+	if p.path == "" {
+		return usagef("--store: its path is empty; name a folder")
+	}
+	if strings.Contains(p.path, "://") {
+		return usagef("--store %s: only folders can be stores", p.path)
+	}
+	return nil
 }
 
 // find opens a store that exists and has a job: a command that only looks makes

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/operate"
@@ -59,9 +60,8 @@ the machine. GOGC, --gc-percent and GOMEMLIMIT overrule that.`,
 	f.IntVar(&s.Shards, "shards", runtime.GOMAXPROCS(0), "the `number` of goroutines that own the state")
 	f.IntVar(&s.Workers, "workers", runtime.GOMAXPROCS(0), "the `number` of goroutines that decode")
 	f.DurationVar(&s.Grace, "grace", 20*time.Second, "the `time` that deliveries may take once the job is to stop")
-	f.StringArrayVar(&s.Drop, "drop", nil, "drop the data of a `state`, or of a field as STATE.FIELD; may be repeated (default none)")
+	addConsents(f, &s.Drop, &s.Gap)
 	f.StringToStringVar(&s.SetAside, "set-aside", nil, "put entries of a state that a migration can't carry over into a file, as `STATE=FILE`; may be repeated (default none)")
-	f.StringArrayVar(&s.Gap, "gap", nil, "let a `sink` that is back go on without what it did not get meanwhile; may be repeated (default none)")
 	f.StringVar(&s.TransactionPrefix, "transaction-prefix", "", "what the `names` of the job's transactions in Kafka begin with; fixed at the first start (default the job's name and a slash)")
 	f.DurationVar(&s.Lease, "lease", 10*time.Second, "the `time` without a sign of life after which a process that stands by takes the job over")
 	f.BoolVar(&s.TakeOver, "takeover", false, "take the job over from a process that runs it, now; that one ends with exit code 11 (default false)")
@@ -198,4 +198,10 @@ func (r *running) check() error {
 		return usagef("--keep-epochs %d: at least 1, or -1 to keep all", s.KeepEpochs)
 	}
 	return nil
+}
+
+// addConsents adds the flags that let data go.
+func addConsents(f *pflag.FlagSet, drop, gap *[]string) {
+	f.StringArrayVar(drop, "drop", nil, "drop the data of a `state`, of a field as STATE.FIELD, or of a sink's column as SINK.COLUMN; may be repeated (default none)")
+	f.StringArrayVar(gap, "gap", nil, "let a `sink` that is back go on without what it did not get meanwhile; may be repeated (default none)")
 }

@@ -18,10 +18,11 @@ type table struct {
 type column struct {
 	name    string
 	numbers bool
+	paint   func(cell, padded string) string // colours a cell; nil: none
 }
 
 func text(name string) column   { return column{name: name} }
-func number(name string) column { return column{name, true} }
+func number(name string) column { return column{name: name, numbers: true} }
 
 func newTable(columns ...column) *table { return &table{columns: columns} }
 
@@ -49,26 +50,30 @@ func (t *table) write(w io.Writer) error {
 	}
 	style := stylesFor(w)
 	var b strings.Builder
-	b.WriteString(style.head(t.line(names, widths)) + "\n")
+	b.WriteString(style.head(t.line(names, widths, false)) + "\n")
 	for _, row := range t.rows {
-		b.WriteString(t.line(row, widths) + "\n")
+		b.WriteString(t.line(row, widths, true) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (t *table) line(cells []string, widths []int) string {
+func (t *table) line(cells []string, widths []int, painted bool) string {
 	var b strings.Builder
 	for i, cell := range cells {
 		if i > 0 {
 			b.WriteString(gap)
 		}
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		padded := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 		if t.columns[i].numbers {
-			b.WriteString(pad + cell)
+			padded += cell
 		} else {
-			b.WriteString(cell + pad)
+			padded = cell + padded
 		}
+		if paint := t.columns[i].paint; paint != nil && painted {
+			padded = paint(cell, padded)
+		}
+		b.WriteString(padded)
 	}
 	return strings.TrimRight(b.String(), " ")
 }

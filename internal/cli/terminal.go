@@ -70,3 +70,5 @@ func (s styles) sgr(code, text string) string {
 
 func (s styles) head(text string) string { return s.sgr("1", text) }
 func (s styles) bad(text string) string  { return s.sgr("31", text) }
+func (s styles) warn(text string) string { return s.sgr("33", text) }
+func (s styles) good(text string) string { return s.sgr("32", text) }

@@ -98,6 +98,16 @@ func NewGraph() *Graph { return &Graph{dead: new(Node[DeadLetter])} }
 // States describes the states in the order in which they were added.
 func (g *Graph) States() []*StateSpec { return g.states }
 
+// Ways tells, for each state by its name, how it comes from what is stored, once
+// the graph has been built; see [carry.Carrier].
+func (g *Graph) Ways(stored func(name string) *carry.Stored) map[string]*carry.Way {
+	ways := map[string]*carry.Way{}
+	for _, s := range g.states {
+		ways[s.Name] = s.Carrier.Find(stored)
+	}
+	return ways
+}
+
 // Sinks returns the sinks in the order in which they were added.
 func (g *Graph) Sinks() []*SinkSpec { return g.sinks }
 

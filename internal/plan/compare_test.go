@@ -17,7 +17,11 @@ type (
 		Orders, Cents int64
 		VIP           bool
 	}
-	spendShort  struct{ Cents int64 }
+	spendShort struct{ Cents int64 }
+	spendMixed struct {
+		Orders string
+		VIP    bool
+	}
 	spendText   struct{ Orders, Cents string }
 	visitTagged struct {
 		Page string
@@ -89,6 +93,9 @@ var changes = []change{
 		"state spend: replay: spend.Orders: long → string: can't be carried over | spend.Cents: long → string: can't be carried over",
 		"state visits: replay: visits.Tags[].Name: string → long: can't be carried over",
 	}, refusals: []string{"spend.Orders", "spend.Cents", "visits.Tags[].Name"}},
+	{name: "differences of each sort", after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spendMixed]{}) },
+		want:     []string{"state spend: replay: spend.Orders: long → string: can't be carried over | spend.VIP: added (boolean) | spend.Cents: removed (long)"},
+		refusals: []string{"spend.Orders"}},
 	{name: "a field removed", after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spendShort]{}) },
 		want:     []string{"state spend: consent: spend.Orders: removed (long)"},
 		refusals: []string{"state spend.Orders: would be dropped; allow it with --drop spend.Orders"}},

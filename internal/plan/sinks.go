@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -77,7 +78,9 @@ func (c *comparison) sinkBack(l *Line, head epoch.SinkState) {
 func (c *comparison) sink(l *Line, old, now epoch.Part, written bool) {
 	c.noteFunction(l, "function", epoch.RowFunction(l.Name))
 	if !written {
-		l.Note("nothing was written yet")
+		if !samePart(old, now) {
+			l.Note("nothing was written yet, so that it may be another")
+		}
 		return
 	}
 	inFolders := strings.HasPrefix(old.Kind, files) && strings.HasPrefix(now.Kind, files)
@@ -93,6 +96,10 @@ func (c *comparison) sink(l *Line, old, now epoch.Part, written bool) {
 	c.compareParameters(l, old, now, func(string) bool { return inFolders })
 	c.rows(l, old, now)
 	c.sinkInputs(l, old, now)
+}
+
+func samePart(a, b epoch.Part) bool {
+	return a.Kind == b.Kind && slices.Equal(a.Inputs, b.Inputs) && maps.Equal(a.Parameters, b.Parameters) && maps.Equal(a.Schemas, b.Schemas)
 }
 
 // sinkInputs compares what a sink gets its rows from. A table's rows that another

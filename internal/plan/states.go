@@ -87,6 +87,30 @@ func (c *comparison) refusedState(l *Line, way *carry.Way) {
 			l.Add(Replay, r, wayOut)
 		}
 	}
+	c.otherDifferences(l)
+}
+
+// otherDifferences adds in what else a state differs that can't be carried over:
+// what a migration has to take in, or loses.
+func (c *comparison) otherDifferences(l *Line) {
+	old, had := c.Old.States[l.Name]
+	now := c.New.States[l.Name]
+	if !had || old.Kind != now.Kind {
+		return
+	}
+	was, err := schema.Parse([]byte(old.Value))
+	if err != nil {
+		return // which its way says
+	}
+	is, err := schema.Parse([]byte(now.Value))
+	if err != nil {
+		return
+	}
+	for _, d := range schema.Differences(was, is) {
+		if d.Resolves {
+			l.Add(Resolves, told(l.Name, d), "")
+		}
+	}
 }
 
 // carriedState is one that comes from what is stored.
@@ -97,7 +121,7 @@ func (c *comparison) carriedState(l *Line, way *carry.Way) {
 			l.Add(Resolves, fmt.Sprintf("%s: taken over from state %s", l.Name, name), "")
 		}
 		for _, d := range s.Differences {
-			if d.Drops {
+			if d.Drops || d.Narrows {
 				c.drop(l, joined(name, d.Path), told(name, d))
 			} else {
 				l.Add(Resolves, told(name, d), "")

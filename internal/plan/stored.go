@@ -91,7 +91,7 @@ func dropsBetween(name, old, now string) (paths []string, err error) {
 		return nil, err
 	}
 	for _, d := range schema.Differences(a, b) {
-		if d.Drops {
+		if d.Drops || d.Narrows {
 			paths = append(paths, joined(name, d.Path))
 		}
 	}

@@ -62,7 +62,7 @@ var arrows = []arrow{
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
 	{"internal/runner", "connector env schema store internal/carry internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/vitals", ""},
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
-	{"internal/cli", "env schema store internal/avrofile internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/scaffold internal/state",
+	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
 	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 

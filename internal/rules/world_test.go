@@ -9,6 +9,7 @@ import (
 // they may.
 var worldly = map[string]string{
 	"kafka/environment.go":       "reads the settings that stand in the environment, before anything runs",
+	"kafka/clusterfile.go":       "reads the settings that stand in a file, and the certificates that it names, before anything runs",
 	"env":                        "is the way to the world",
 	"codec/registry":             "speaks HTTP with a schema registry",
 	"codec/waiting.go":           "a registry that does not answer is bounded by a deadline, and a codec is given no environment",

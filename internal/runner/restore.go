@@ -36,9 +36,24 @@ func (s *stored) rewrites() bool {
 // check holds the live branch's head against this build, before anything of it
 // is taken: a build that can't go on from there changes nothing.
 func (r *runner) check(ctx context.Context) error {
-	live, ok, err := r.job.Live(ctx)
+	m, begun, err := r.liveHead(ctx)
 	if err != nil {
 		return err
+	}
+	if !begun {
+		return r.checkFirst()
+	}
+	if _, err = r.compare(ctx, m); err != nil {
+		return err
+	}
+	return memory.Admit(epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, needs(m), r.o.Limit)
+}
+
+// liveHead is the newest manifest of the live branch; begun tells whether there is one.
+func (r *runner) liveHead(ctx context.Context) (m epoch.Manifest, begun bool, err error) {
+	live, ok, err := r.job.Live(ctx)
+	if err != nil {
+		return m, false, err
 	}
 	branch := epoch.MainBranch
 	if ok {
@@ -47,16 +62,12 @@ func (r *runner) check(ctx context.Context) error {
 	head, err := r.job.Head(ctx, branch, epoch.FirstTask)
 	var none *epoch.NoLogError
 	if errors.As(err, &none) {
-		return r.checkFirst()
+		return m, false, nil
 	}
 	if err != nil {
-		return err
+		return m, false, err
 	}
-	if _, err = r.compare(ctx, head.Manifest); err != nil {
-		return err
-	}
-	m := head.Manifest
-	return memory.Admit(epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, needs(m), r.o.Limit)
+	return head.Manifest, true, nil
 }
 
 // RefusedError says that this build can't go on from where the job stands.
@@ -86,18 +97,15 @@ func (e *RefusedError) ExitCode() int { return 13 }
 
 // compare makes the plan for a manifest, and refuses what it refuses.
 func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
-	b := plan.Build{Version: r.o.Version, Carriers: map[string]carry.Carrier{}, Drop: r.o.Drop, Gap: r.o.Gap}
-	for _, spec := range r.o.Graph.States() {
-		b.Carriers[spec.Name] = spec.Carrier
-	}
-	p, ways, err := plan.Make(ctx, r.job, m, b)
+	in, err := plan.Gather(ctx, r.job, m, plan.Build{Version: r.o.Version, Ways: r.o.Graph.Ways, Drop: r.o.Drop, Gap: r.o.Gap})
 	if err != nil {
 		return nil, err
 	}
+	p := plan.Compare(in)
 	if p.Refuses() {
 		return nil, &RefusedError{p.At, p.Refusals()}
 	}
-	s := &stored{ways: ways, partial: p.Partial()}
+	s := &stored{ways: in.Ways, partial: p.Partial()}
 	for name := range m.State {
 		if r.stateSpec(name) == nil {
 			s.dropped = append(s.dropped, name)

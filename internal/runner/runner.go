@@ -261,7 +261,7 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.o.Log.Info("opened", "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
-	return r.openSinks(ctx)
+	return r.openSinks(ctx, head)
 }
 
 // attempt runs the engine from the newest epoch on.

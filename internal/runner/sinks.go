@@ -10,18 +10,28 @@ import (
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/deliver"
+	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
-// openSinks opens what the job writes to.
-func (r *runner) openSinks(ctx context.Context) error {
-	for _, spec := range r.o.Graph.Sinks() {
+// openSinks opens what the job writes to, as head has it. Those whose records are
+// noted come first: where the place of these is gone, a sink that is new must not have
+// made it anew by then.
+func (r *runner) openSinks(ctx context.Context, head epoch.Manifest) error {
+	begun := func(s *engine.SinkSpec) bool { return head.Sinks[s.Name].Record != "" }
+	fresh := func(s *engine.SinkSpec) bool { return !begun(s) }
+	all := r.o.Graph.Sinks()
+	specs := slices.Concat(slices.DeleteFunc(slices.Clone(all), fresh), slices.DeleteFunc(slices.Clone(all), begun))
+	for _, spec := range specs {
 		opening := connector.Opening{
 			Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, JobID: r.job.ID(), Name: spec.Name,
-			TransactionPrefix: r.job.TransactionPrefix(),
+			Begun: begun(spec), TransactionPrefix: r.job.TransactionPrefix(),
 		}
 		key := connector.RecordKey{JobID: r.job.ID(), Task: epoch.FirstTask, Sink: spec.Name}
 		target, err := spec.Sink.Open(ctx, opening, key)
+		if errors.Is(err, connector.ErrRecord) {
+			return &deliver.DisagreeError{At: epoch.At{Job: r.o.Job}, Sink: spec.Name, Position: head.Sinks[spec.Name].Confirmed, Reason: err.Error()}
+		}
 		if err != nil {
 			return fmt.Errorf("%s: sink %s: %w", r.o.Job, spec.Name, err)
 		}

@@ -11,7 +11,11 @@ import (
 // try opens the sinks once, before an owner that works is shut out: a start that
 // can't reach them would leave the job without any.
 func (r *runner) try(ctx context.Context) error {
-	if err := r.openSinks(ctx); err != nil {
+	head, _, err := r.liveHead(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.openSinks(ctx, head); err != nil {
 		return err
 	}
 	for _, s := range r.sinks {

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/internal/avrofile"
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/deliver"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -53,20 +54,23 @@ const atText = "spend: branch main, task 0.0, epoch 1841: "
 // inside are the types without a name outside of their package, and what carries
 // them out of it.
 var inside = map[string]string{
-	"codec.blameless":             "begins with the codec, and tells what the registry or the schema said",
-	"codec.formatError":           "the cause in a connector.DecodeError",
-	"codec.mismatch":              "the cause in a connector.DecodeError",
-	"codec.plainError":            "the cause in a connector.DecodeError",
-	"codec.unresolvable":          "the cause in a connector.DecodeError",
-	"codec/registry.ended":        "the cause in a registry.Error",
-	"file.cellError":              "the cause in a connector.DecodeError",
-	"postgres.cellError":          "the column of a misfit, or of damage, told with the row's number by a delivery",
-	"postgres.misfitRow":          "made into a postgres.RejectedError by the delivery",
-	"postgres.several":            "the errors of one type or setting, each of which tells its own; a postgres.RefusedError at the start",
-	"postgres.misfit":             "the Reason of a postgres.ValueError, or the cause of a cellError",
-	"kafka.final":                 "told apart inside of the package, and unwrapped",
-	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
-	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
+	"codec.blameless":               "begins with the codec, and tells what the registry or the schema said",
+	"codec.formatError":             "the cause in a connector.DecodeError",
+	"codec.mismatch":                "the cause in a connector.DecodeError",
+	"codec.plainError":              "the cause in a connector.DecodeError",
+	"codec.unresolvable":            "the cause in a connector.DecodeError",
+	"codec/registry.ended":          "the cause in a registry.Error",
+	"file.cellError":                "the cause in a connector.DecodeError",
+	"postgres.cellError":            "the column of a misfit, or of damage, told with the row's number by a delivery",
+	"postgres.misfitRow":            "made into a postgres.RejectedError by the delivery",
+	"postgres.several":              "the errors of one type or setting, each of which tells its own; a postgres.RefusedError at the start",
+	"postgres.misfit":               "the Reason of a postgres.ValueError, or the cause of a cellError",
+	"kafka.final":                   "told apart inside of the package, and unwrapped",
+	"internal/carry.functionError":  "the cause in a carry.EntryError, which takes it apart",
+	"internal/cli.outcome":          "the exit code alone: what there is to say has been said",
+	"internal/runner.setAsideError": "names job and state, and what the file's error says",
+	"internal/cli.damageError":      "ends fsck, below the list of what is damaged",
+	"internal/epoch.missingError":   "told apart inside of the package, and made a DamagedError or a NoLogError",
 }
 
 func examples() []example {
@@ -90,6 +94,7 @@ func examples() []example {
 		{err: &file.ChangedError{File: "in/a.jsonl", Expected: "512 bytes", Found: "7"}, begins: "file in/a.jsonl ", says: []string{"expected 512 bytes", "found 7"}},
 		{err: &file.LineError{File: "in/a.jsonl", Offset: 59, Max: 1024, OpenQuote: true}, begins: "file in/a.jsonl: ", says: []string{"byte 59", "1024 bytes", "quote"}},
 		{err: &kafka.RecordTooLargeError{Topic: "totals", Size: 2_000_000, Limit: 1_048_588, Key: 7, Value: 1_999_900}, begins: "topic totals ", says: []string{"1048588 bytes", "needs 2000000", "max.message.bytes"}, part: inputError},
+		{err: &kafka.RecordTimeError{Topic: "totals", Time: time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), Now: time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC), Setting: "message.timestamp.before.max.ms", Limit: 86_400_000, Margin: 3_600_000}, begins: "topic totals ", says: []string{"at most 24h0m0s behind", "message.timestamp.before.max.ms=86400000", "1h0m0s are left", "is 2026-01-01T09:00:00.000Z", "raise"}, part: inputError},
 		{err: &postgres.ColumnError{Table: "public.spend", Column: "cents", Expected: "bigint", Found: "integer", Repair: "run: alter table spend"}, begins: "table public.spend, column cents: ", says: []string{"expected bigint, found integer", "alter table spend"}},
 		{err: &postgres.ValueError{Table: "public.spend", Column: "name", Reason: "a text can't hold NUL"}, begins: "table public.spend, column name: ", says: []string{"can't hold NUL"}, part: inputError},
 		{err: &postgres.RejectedError{Table: "public.spend", Constraint: "small", Row: "user_id = ann", Code: "23514", Repair: "run: alter table spend drop constraint small", Cause: errors.New("it is violated")}, begins: "table public.spend, constraint small, row user_id = ann: ", says: []string{"it is violated", "drop constraint small"}},
@@ -107,6 +112,7 @@ func examples() []example {
 		{err: &kafka.NoBeginningError{Group: "old", Partitions: []string{"orders/3"}}, begins: "group old ", says: []string{"orders/3", "expected one for each partition"}},
 		{err: &kafka.NoBeginningError{Partitions: []string{"orders/3"}}, begins: "kafka.Offsets ", says: []string{"orders/3"}},
 		{err: &kafka.PermissionError{Resource: "topic orders", Operation: "Read"}, begins: "topic orders: ", says: []string{"expected the permission", "allow Read on topic orders"}},
+		{err: &kafka.OldBrokersError{Brokers: []string{"a:1", "b:2"}, Lacks: []string{"EndTxn version 0 to end transactions", "Fetch version 4 to read what is committed (version 3 is there)"}, Least: "0.11"}, begins: "the brokers at a:1,b:2 ", says: []string{"expected Kafka 0.11 or later", "without EndTxn version 0 to end transactions, Fetch version 4"}},
 		{err: &kafka.UnreachableError{Brokers: []string{"a:1", "b:2"}, Cause: errors.New("connection refused\nby a")}, begins: "no broker of Kafka ", says: []string{"expected one at a:1, b:2", "found: connection refused by a"}},
 		{err: &kafka.UnreachableError{Brokers: []string{"a:1"}, Hint: "the user or the password is wrong; mend SLUICE_KAFKA_USER", Cause: errors.New("refused")}, begins: "no broker of Kafka ", says: []string{"password"}},
 		{err: &schema.UnsupportedError{Name: "spend", Faults: []schema.Fault{{Path: "A", Reason: "an interface"}, {Path: "B", Reason: "a channel"}}}, begins: "spend.A: ", says: []string{"an interface; spend.B: a channel"}, part: fault},
@@ -123,8 +129,10 @@ func examples() []example {
 		{err: &runner.InputError{At: at(), Source: source}, begins: atText, says: []string{"source orders, partition a.jsonl"}},
 		{err: &runner.UnavailableError{At: at(), Cause: source}, begins: atText, says: []string{"source orders, partition a.jsonl", "no record became a dead letter", "run the job again"}},
 		{err: &runner.RefusedError{At: at(), Reasons: []string{"spend.A: one", "spend.B: two"}}, begins: atText, says: []string{"spend.A: one; spend.B: two", "Nothing was changed"}},
-		{err: &runner.ConsentError{Job: "spend", Name: "shop", Drops: []string{"shops"}}, begins: "spend: ", says: []string{"--drop shop", "shops"}},
-		{err: &runner.ConsentError{Job: "spend", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop"}},
+		{err: &runner.ConsentError{Job: "spend", Flag: "set-aside", Name: "shop", Names: []string{"shops"}}, begins: "spend: ", says: []string{"--set-aside shop", "shops"}},
+		{err: &runner.ConsentError{Job: "spend", Flag: "drop", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop", "leave it out"}},
+		{err: &runner.MigrationError{At: at(), Entry: &carry.EntryError{State: "shops", Key: "ann", Function: "main.v1to2", Cause: errors.New("too long")}}, begins: atText, says: []string{"state shops, key ann: main.v1to2: too long", "Nothing was changed", "--set-aside shops=FILE"}},
+		{err: &carry.EntryError{State: "shops", Key: "ann", Cause: errors.New("too long")}, part: "a MigrationError", says: []string{"state shops, key ann", "too long"}},
 
 		{err: &epoch.FencedError{At: at(), Owner: "a1", Writer: writer}, begins: atText, says: []string{"owner a1", "process 77 on db7"}},
 		{err: &epoch.VoidError{At: at(), Floor: 2000}, begins: atText, says: []string{"2000"}},

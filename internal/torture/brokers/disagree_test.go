@@ -336,8 +336,8 @@ func TestProgressTopicDeleted(t *testing.T) {
 	disagreement(t, "while stopped", func(t *testing.T, s *shop) {
 		s.deleteTopic(s.name + ".sluice")
 		s.feed(100)
-		s.topicsKeep(func() { s.refuses(s.run("pay"), sinkDisagrees, "has no delivery record") })
-		s.topicsKeep(func() { s.refuses(s.run("pay"), sinkDisagrees, "has no delivery record") })
+		s.topicsKeep(func() { s.refuses(s.run("pay"), sinkDisagrees, s.name+".sluice", "isn't there") })
+		s.topicsKeep(func() { s.refuses(s.run("pay"), sinkDisagrees, s.name+".sluice", "isn't there") })
 	})
 	disagreement(t, "while running", func(t *testing.T, s *shop) {
 		p := s.run("pay")
@@ -347,7 +347,7 @@ func TestProgressTopicDeleted(t *testing.T) {
 		s.topicsKeep(func() {
 			s.feed(100)
 			s.refuses(p, sinkDisagrees)
-			s.refuses(s.run("pay"), sinkDisagrees, "has no delivery record")
+			s.refuses(s.run("pay"), sinkDisagrees, s.name+".sluice", "isn't there")
 		})
 	})
 }

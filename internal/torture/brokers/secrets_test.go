@@ -157,12 +157,25 @@ func TestNoSecrets(t *testing.T) {
 	hidden.look(t, "the store", stored(t, s.store))
 	hidden.look(t, "the topics", topics(t, s.client, s.name))
 
+	// settings are those of Kafka in a file, whose lines stand behind the protocol.
+	settings := func(lines string) map[string]string {
+		path := filepath.Join(t.TempDir(), "client.properties")
+		if err := os.WriteFile(path, []byte("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"+lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return map[string]string{"SLUICE_KAFKA_CONFIG": path, "SLUICE_KAFKA_SASL": "", "SLUICE_KAFKA_USER": "", "SLUICE_KAFKA_PASSWORD_FILE": ""}
+	}
+	inFile := hidden.add("a password in a file", "inAFile8")
+	login := "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username=\"alice\""
+
 	// Nothing is well: each start ends, and says why.
 	nowhere := "127.0.0.1:9" // which nobody listens at
 	for what, changes := range map[string]map[string]string{
 		"a wrong password of Kafka":     {"SLUICE_KAFKA_PASSWORD_FILE": "", "SLUICE_KAFKA_PASSWORD": hidden.add("another password", "wrongPassword6")},
 		"a file that isn't there":       {"SLUICE_KAFKA_PASSWORD_FILE": file + "2"},
 		"a mechanism that isn't there":  {"SLUICE_KAFKA_SASL": "NTLM", "SLUICE_KAFKA_PASSWORD": password},
+		"a wrong password in a file":    settings(login + " password=\"" + inFile + "\";\n"),
+		"a file whose login is broken":  settings(login + "\n  password=\"" + inFile + "\";\n  " + inFile + "\n"),
 		"a token that has run out":      {"SAFE_JWS": hidden.add("another token", encode([]byte(`{"alg":"none"}`))+"."+encode([]byte(`{"sub":"alice","iat":1,"exp":2}`))+".")},
 		"no database":                   {"SLUICE_POSTGRES": "postgres://clerk:" + url.QueryEscape(database) + "@" + nowhere + "/shop"},
 		"no address of a database":      {"SLUICE_POSTGRES": "postgres://clerk:" + database + "@:::/%%"},

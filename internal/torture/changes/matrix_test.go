@@ -249,7 +249,7 @@ func (c change) start() string {
 // try plans and makes a change; before is what the states are until then.
 func (w *world) try(c change, before states) {
 	w.t.Helper()
-	// w.plan(c)
+	w.plan(c)
 	w.append(second)
 	if c.refused != "" {
 		r := w.run(c.to, "run")
