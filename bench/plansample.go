@@ -141,7 +141,7 @@ func planParcels(t task) (sample, error) {
 	if p.Worst() != plan.Migrates || trial.Tried != 1000 || trial.Failed != 0 {
 		return nil, fmt.Errorf("verdict %s, %d entries tried, %d failed", p.Worst(), trial.Tried, trial.Failed)
 	}
-	s := sample{wallSeconds: took.Seconds(), "estimate": trial.Whole.Seconds(), "growth": trial.Growth()}
+	s := sample{wallSeconds: took.Seconds(), "estimate": trial.Seconds, "growth": trial.Growth()}
 	for _, segment := range head.State[parcelState].Segments {
 		s["segments"]++
 		s["bytes"] += float64(segment.Bytes)

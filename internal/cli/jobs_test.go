@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicestream/sluice"
@@ -90,6 +92,26 @@ func spendOtherJob() *sluice.Job {
 		Fold(sluice.NewState[string, spending]("spend"), func(s *spending, o order) { s.Orders += "I" }).
 		To("spend_by_user", file.Upsert("out/spend", func(_ string, s spending) spending { return s }))
 	return job
+}
+
+// spendStrictJob is a later build whose migration fails on some entries.
+func spendStrictJob() *sluice.Job {
+	job := sluice.NewJob("spend")
+	orders := job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
+	orders.KeyBy(order.byUser).
+		Fold(sluice.NewState[string, spendingText]("spend").Migrate(sluice.Migrate(strict)), func(s *spendingText, o order) { s.Orders += "I" }).
+		To("spend_by_user", file.Upsert("out/spend", func(_ string, s spendingText) row { return row{} }))
+	orders.KeyBy(order.byShop).Process(countShop).To("large", file.Append[order]("out/large", file.AsCSV()))
+	return job
+}
+
+type spendingText struct{ Orders string }
+
+func strict(s spending) (spendingText, error) {
+	if s.Cents > 1000 {
+		return spendingText{}, fmt.Errorf("too much: %d", s.Cents)
+	}
+	return spendingText{strings.Repeat("I", int(s.Orders))}, nil
 }
 
 // followJob reads its file as it grows, until it is told to stop.

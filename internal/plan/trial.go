@@ -138,7 +138,7 @@ func (t *sourceTrial) addTo(trial *Trial) {
 	trial.Dropped += t.sum.dropped
 	trial.Before += t.sum.before
 	trial.After += t.sum.after
-	trial.Whole += t.takes
+	trial.Seconds += t.takes.Seconds()
 	trial.Failures = append(trial.Failures, t.sum.failures...)
 	trial.Failures = trial.Failures[:min(mostFailures, len(trial.Failures))]
 }

@@ -216,12 +216,12 @@ func TestThreeOfAllCantBeMigrated(t *testing.T) {
 	if grown := got.After - got.Before; grown != n-3 { // a Boolean for each
 		t.Errorf("%d bytes became %d, want %d more", got.Before, got.After, n-3)
 	}
-	if got.Whole <= 0 || got.MeetUnknown || got.Meet != 0 || got.Dropped != 0 {
+	if got.Seconds <= 0 || got.MeetUnknown || got.Meet != 0 || got.Dropped != 0 {
 		t.Errorf("%+v", got)
 	}
 
 	sample := x.try(way, TrialOptions{})
-	if sample.Entries != n || sample.Tried != 1000 || sample.All || sample.Failed > 3 || sample.Whole <= 0 {
+	if sample.Entries != n || sample.Tried != 1000 || sample.All || sample.Failed > 3 || sample.Seconds <= 0 {
 		t.Errorf("a sample: %+v", sample)
 	}
 }
@@ -328,19 +328,19 @@ func TestTrialOfTheSame(t *testing.T) {
 	x.segment(numbered(0, 2000, "fine")...)
 	way := wayTo(x, carry.Spec[string, purse]{})
 	got := x.try(way, TrialOptions{Sample: 100})
-	if way.Verdict != carry.Same || got.Tried != 100 || got.Failed != 0 || got.Whole != 0 || got.Before != got.After || got.Growth() != 1 {
+	if way.Verdict != carry.Same || got.Tried != 100 || got.Failed != 0 || got.Seconds != 0 || got.Before != got.After || got.Growth() != 1 {
 		t.Errorf("%s: %+v", way.Verdict, got)
 	}
 	resolving := wayTo(x, carry.Spec[string, wallet]{})
 	got = x.try(resolving, TrialOptions{Sample: 100})
-	if resolving.Verdict != carry.Resolves || got.Tried != 100 || got.Failed != 0 || got.After-got.Before != 100 || got.Whole <= 0 {
+	if resolving.Verdict != carry.Resolves || got.Tried != 100 || got.Failed != 0 || got.After-got.Before != 100 || got.Seconds <= 0 {
 		t.Errorf("%s: %+v", resolving.Verdict, got)
 	}
 }
 
 func TestTrialOfNothing(t *testing.T) {
 	x := newShelf(t)
-	if got := x.try(migrating(x, honest), TrialOptions{}); got.Tried != 0 || got.Entries != 0 || got.Growth() != 1 || got.Whole != 0 {
+	if got := x.try(migrating(x, honest), TrialOptions{}); got.Tried != 0 || got.Entries != 0 || got.Growth() != 1 || got.Seconds != 0 {
 		t.Errorf("a state without entries: %+v", got)
 	}
 	refused := wayTo(x, carry.Spec[string, struct{ Number bool }]{})

@@ -1,7 +1,5 @@
 package plan
 
-import "time"
-
 // Trial is what came of trying a state's way on stored entries.
 type Trial struct {
 	// Entries is how many are stored, Tried how many of them were tried, Failed
@@ -19,9 +17,9 @@ type Trial struct {
 	// Before and After are the bytes of what was tried and did not fail, encoded.
 	Before int64 `json:"bytes_before"`
 	After  int64 `json:"bytes_after"`
-	// Whole is about how long it takes to carry all entries over, as the tried ones
+	// Seconds is about how long it takes to carry all entries over, as the tried ones
 	// went; 0 if they stay as they are.
-	Whole time.Duration `json:"whole_nanoseconds"`
+	Seconds float64 `json:"seconds"`
 	// Meet counts entries that come to a key that another has come to, without a
 	// function that puts them together; Meeting are some of these keys, at most 20.
 	Meet    int64    `json:"meet,omitzero"`
