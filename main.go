@@ -33,7 +33,7 @@ func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
 	return job.Run(ctx, Options{
 		Store: s.Store, Epoch: s.Epoch, Shards: s.Shards, Workers: s.Workers,
 		Grace: s.Grace, Drop: s.Drop, SetAside: s.SetAside, Gap: s.Gap, Replace: s.Replace, Log: s.Log,
-		TransactionPrefix: s.TransactionPrefix, Lease: s.Lease, TakeOver: s.TakeOver, Keep: s.Keep, KeepEpochs: s.KeepEpochs,
+		TransactionPrefix: s.TransactionPrefix, Lease: s.Lease, TakeOver: s.TakeOver, Keep: s.Keep, KeepEpochs: s.KeepEpochs, Savepoints: s.Savepoints,
 		MemoryLimit: s.MemoryLimit, Volatile: s.Volatile, Listener: s.Listener, Asked: s.Asked,
 		Committed: func(c Committed) {
 			told := cli.Committed{Epoch: c.Epoch, Position: c.Position, Records: c.Records, DeadLetters: c.DeadLetters}

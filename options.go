@@ -62,6 +62,11 @@ type Options struct {
 	// default to 10 minutes and 100. Below 0 epochs nothing is cleaned up.
 	Keep       time.Duration
 	KeepEpochs int
+	// Savepoints are made by schedule, such as "hourly=24,daily=7": of the first epoch
+	// in each full hour, day or week in UTC, or of a duration as "10m=6"; the number
+	// is how many are kept. Those that the schedule did not make stay. Defaults to
+	// none.
+	Savepoints string
 	// MemoryLimit is the memory that the process may use, in bytes: a state that
 	// can't fit is refused, and a limit that comes near is logged. Defaults to the
 	// least of what the cgroup, GOMEMLIMIT and the machine allow.

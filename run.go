@@ -173,6 +173,10 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 	if o.Lease > 0 && o.Lease < shortestLease {
 		return runner.Options{}, fmt.Errorf("%s: a lease of %v leaves an owner no time to say that it lives; use %v or more, such as 10s", job.name, o.Lease, shortestLease)
 	}
+	savepoints, err := epoch.ParseSchedules(o.Savepoints)
+	if err != nil {
+		return runner.Options{}, fmt.Errorf("%s: savepoints: %w", job.name, err)
+	}
 	build, err := epoch.ThisExecutable()
 	if err != nil {
 		return runner.Options{}, err
@@ -185,7 +189,7 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 		BatchRecords: orInt(o.BatchRecords, 2048), BatchBytes: orInt(o.BatchBytes, 1<<20),
 		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, SetAside: o.SetAside, Gap: o.Gap, Replace: o.Replace, TransactionPrefix: o.TransactionPrefix,
 		Lease: orDuration(o.Lease, 10*time.Second), TakeOver: o.TakeOver,
-		Keep: orDuration(o.Keep, 10*time.Minute), KeepEpochs: keepEpochs(o.KeepEpochs),
+		Keep: orDuration(o.Keep, 10*time.Minute), KeepEpochs: keepEpochs(o.KeepEpochs), Savepoints: savepoints,
 		Limit: memoryLimit(o.MemoryLimit), Board: vitals.New(o.Env.Clock), Asked: o.Asked, Volatile: o.Volatile,
 		Committed: committedFunc(o.Committed),
 	}, nil

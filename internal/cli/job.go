@@ -44,12 +44,13 @@ type Settings struct {
 	// TransactionPrefix begins the names of the job's transactions; empty: as it was
 	// made.
 	TransactionPrefix string
-	// Lease, TakeOver, Keep, KeepEpochs, MemoryLimit, Volatile, Listener and Asked
-	// are the job's options of these names.
+	// Lease, TakeOver, Keep, KeepEpochs, Savepoints, MemoryLimit, Volatile, Listener
+	// and Asked are the job's options of these names.
 	Lease       time.Duration
 	TakeOver    bool
 	Keep        time.Duration
 	KeepEpochs  int
+	Savepoints  string
 	MemoryLimit int64
 	Volatile    bool
 	Listener    net.Listener

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/operate"
 )
@@ -67,6 +68,7 @@ the machine. GOGC, --gc-percent and GOMEMLIMIT overrule that.`,
 	f.BoolVar(&s.TakeOver, "takeover", false, "take the job over from a process that runs it, now; that one ends with exit code 11 (default false)")
 	f.DurationVar(&s.Keep, "keep", 10*time.Minute, "the `time` for which epochs are kept at least")
 	f.IntVar(&s.KeepEpochs, "keep-epochs", 100, "the `number` of epochs that are kept at least; -1 keeps all")
+	f.StringVar(&s.Savepoints, "savepoints", "", "make savepoints by a `schedule` such as hourly=24,daily=7,10m=6: of the first epoch in each full hour, day, week (weekly) or other time, UTC, and how many of them are kept (default none)")
 	f.StringVar(&r.memory, "memory-limit", "", "the memory that the process may use, as a `size` such as 2GiB (default what the cgroup, GOMEMLIMIT and the machine allow)")
 	f.BoolVar(&s.Volatile, "volatile", false, "let the store be on a file system that forgets it when the machine stops (default false)")
 	f.StringVar(&r.listen, "listen", defaultListen, "the `address` that serves metrics, health and profiles; empty: none")
@@ -196,6 +198,9 @@ func (r *running) check() error {
 		return usagef("--keep %v: a time above 0, such as 10m", s.Keep)
 	case s.KeepEpochs < 1 && s.KeepEpochs != -1:
 		return usagef("--keep-epochs %d: at least 1, or -1 to keep all", s.KeepEpochs)
+	}
+	if _, err := epoch.ParseSchedules(s.Savepoints); err != nil {
+		return usagef("--savepoints: %w", err)
 	}
 	return nil
 }

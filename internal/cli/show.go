@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,8 +24,9 @@ func showCommand(p *place) *cobra.Command {
 		Short: "An epoch in full",
 		Long: `An epoch in full: who wrote it, what it read and in which order, where the sources
 stood then, the files of its states and outboxes, and what each sink was known to
-have got. EPOCH is its number, as log tells it; it defaults to the newest that is no
-seal. A number alone is an epoch. With --json the manifest itself is written, byte
+have got. EPOCH is its number, as log tells it, or a savepoint; it defaults to the
+newest that is no seal. A number alone is an epoch, any other word alone the job, or a
+savepoint if there is no such job. With --json the manifest itself is written, byte
 for byte as it stands in the store.`,
 		Args: arguments(0, 2),
 	}
@@ -37,50 +38,50 @@ for byte as it stands in the store.`,
 	return c
 }
 
-// epochArgument divides the arguments into a job's name and an epoch's number,
-// which is -1 if there is none.
-func epochArgument(args []string) (job string, number int64, err error) {
-	if len(args) == 0 {
-		return "", -1, nil
-	}
-	last := args[len(args)-1]
-	number, err = strconv.ParseInt(last, 10, 64)
-	if err != nil || number < 0 {
-		if len(args) == 1 {
-			return last, -1, nil
+// epochArgument opens the job that the arguments name, and says which epoch they do.
+func epochArgument(ctx context.Context, p *place, args []string) (job *epoch.Job, e epochName, err error) {
+	name := ""
+	switch len(args) {
+	case 1:
+		e = epochName(args[0])
+		if _, number := e.number(); !number {
+			name, e = args[0], ""
 		}
-		return "", 0, usagef("epoch %s: a number is expected, as `sluice log` tells them", last)
+	case 2:
+		name, e = args[0], epochName(args[1])
 	}
-	if len(args) == 2 {
-		job = args[0]
+	job, err = p.job(ctx, name)
+	if len(args) != 1 || err == nil || epoch.CheckName("savepoint", name) != nil {
+		return job, e, err
 	}
-	return job, number, nil
+	// No job of that name: a savepoint of the only one?
+	only, oerr := p.job(ctx, "")
+	if oerr != nil {
+		return nil, "", err
+	}
+	switch _, ok, serr := only.Savepoint(ctx, name); {
+	case serr != nil:
+		return nil, "", serr
+	case !ok:
+		return nil, "", err
+	}
+	return only, epochName(name), nil
 }
 
 func (s showing) print(c *cobra.Command, p *place, args []string) error {
 	ctx := c.Context()
-	name, number, err := epochArgument(args)
+	job, name, err := epochArgument(ctx, p, args)
 	if err != nil {
 		return err
 	}
-	job, err := p.job(ctx, name)
+	m, err := name.manifest(ctx, job, s.branch)
 	if err != nil {
 		return err
 	}
-	if s.branch == "" {
-		if s.branch, err = liveBranch(ctx, job); err != nil {
-			return err
-		}
-	}
+	s.branch = m.Branch
 	head, err := job.Head(ctx, s.branch, epoch.FirstTask)
 	if err != nil {
 		return err
-	}
-	m := head.Manifest
-	if number >= 0 && epoch.Epoch(number) != m.Epoch {
-		if m, err = job.Manifest(ctx, s.branch, epoch.FirstTask, epoch.Epoch(number)); err != nil {
-			return fmt.Errorf("%w; `sluice log %s --limit 0` lists the epochs that are kept", err, job.Name())
-		}
 	}
 	path := job.Object(epoch.ManifestPath(s.branch, epoch.FirstTask, m.Epoch))
 	data, err := job.Store().Read(ctx, path, epoch.MaxObject)

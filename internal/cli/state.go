@@ -36,36 +36,22 @@ type snapshot struct {
 
 // looking are the flags of commands that look at an epoch.
 type looking struct {
-	epoch  int64
+	epoch  epochName
 	branch string
 }
 
 func (l *looking) addTo(c *cobra.Command) {
-	c.Flags().Int64Var(&l.epoch, "epoch", -1, "the `number` of the epoch; -1: the newest")
+	c.Flags().Var(&l.epoch, "epoch", "the number or savepoint of the `epoch` (default the newest)")
 	c.Flags().StringVar(&l.branch, "branch", "", "the `branch`; defaults to the live one")
 }
 
 // at reads the manifest of the epoch that is meant.
 func (l *looking) at(ctx context.Context, job *epoch.Job) (s snapshot, err error) {
 	s.job = job
-	branch := l.branch
-	if branch == "" {
-		if branch, err = liveBranch(ctx, job); err != nil {
-			return s, err
-		}
+	if s.epoch, err = l.epoch.manifest(ctx, job, l.branch); err == nil && s.epoch.Kind == epoch.Seal {
+		err = fmt.Errorf("%s: branch %s: epoch %d is the seal and has no state; the last with state is %d", job.Name(), s.epoch.Branch, s.epoch.Epoch, s.epoch.Epoch-1)
 	}
-	if l.epoch < 0 {
-		head, err := job.Head(ctx, branch, epoch.FirstTask)
-		s.epoch = head.Manifest
-		return s, err
-	}
-	if s.epoch, err = job.Manifest(ctx, branch, epoch.FirstTask, epoch.Epoch(l.epoch)); err != nil {
-		return s, fmt.Errorf("%w; `sluice log %s --limit 0` lists the epochs that are kept", err, job.Name())
-	}
-	if s.epoch.Kind == epoch.Seal {
-		return s, fmt.Errorf("%s: branch %s: epoch %d is the seal and has no state; the last with state is %d", job.Name(), branch, l.epoch, l.epoch-1)
-	}
-	return s, nil
+	return s, err
 }
 
 // form is that of a state, or an error that names the states that there are.

@@ -19,11 +19,17 @@ type Epoch struct {
 	Now int64
 	// Runs is the order of reading.
 	Runs []epoch.Run
+	// Edits are the entries that were deleted by request before the first record, and
+	// Request is the newest of the requests; 0: none.
+	Edits   []epoch.Edit
+	Request uint64
 	// Offsets are where the partitions of each source stand at the epoch's end.
 	Offsets map[string]map[string]connector.Offset
 	// Records, DeadLetters and Bytes count what was read, what of it went to
 	// the dead letters, and the bytes of the records' values.
 	Records, DeadLetters, Bytes atomic.Int64
+	// Forgotten counts the entries that the edits have met, each element by itself.
+	Forgotten atomic.Int64
 	// Done is closed when all of the epoch has been processed and encoded.
 	Done chan struct{}
 

@@ -10,10 +10,12 @@ import (
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
-// Recorded is an epoch as a manifest has it: its clock and order of reading.
+// Recorded is an epoch as a manifest has it: its clock, what was deleted by request
+// before its first record, and its order of reading.
 type Recorded struct {
-	Now  int64
-	Runs []epoch.Run
+	Now   int64
+	Edits []epoch.Edit
+	Runs  []epoch.Run
 }
 
 // StartReplay begins to read and process just what was recorded, epoch by
@@ -44,6 +46,9 @@ func (r *Run) replay(ctx context.Context, recorded iter.Seq2[Recorded, error]) e
 			return nil
 		}
 		s.begin(e.Now)
+		if len(e.Edits) > 0 && !s.delete(e.Edits) {
+			return nil
+		}
 		for _, run := range e.Runs {
 			if err := s.replayRun(run); err != nil {
 				return err

@@ -84,6 +84,8 @@ type Run struct {
 
 	stopping chan struct{}
 	stopOnce sync.Once
+
+	forgets *forgetQueue
 }
 
 // NewRun makes a run of a graph that was built. It does nothing before Start.
@@ -101,6 +103,7 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 		tables:  make([][]tableHandle, len(g.states)),
 
 		stopping: make(chan struct{}),
+		forgets:  &forgetQueue{more: make(chan struct{}, 1)},
 	}
 	if o.BatchRecords > maxBatchRecords {
 		return nil, fmt.Errorf("a batch holds at most %d records; %d were asked for", maxBatchRecords, o.BatchRecords)

@@ -40,8 +40,15 @@ func (r *Run) sequence(ctx context.Context) error {
 	s.timer.Stop()
 	defer s.timer.Stop()
 	defer r.input.stop()
+	if !s.forget() { // what was asked before the run: before it reads anything
+		return nil
+	}
 	for !s.finished() {
 		select {
+		case <-r.forgets.more:
+			if !s.forget() {
+				return nil
+			}
 		case a := <-r.input.arrivals:
 			if a.err != nil {
 				return a.err
@@ -216,6 +223,40 @@ func (s *sequencer) close() {
 		}
 	}
 	e.finish()
+}
+
+// forget carries out what has been asked, each part before the first record of an
+// epoch of its own, and tells whether the run goes on.
+func (s *sequencer) forget() bool {
+	for {
+		asked, ok := s.run.forgets.take()
+		if !ok {
+			return true
+		}
+		s.close()
+		if !s.openEpoch() {
+			return false
+		}
+		s.epoch.Edits, s.epoch.Request = asked.Edits, asked.Request
+		if !s.delete(asked.Edits) {
+			return false
+		}
+	}
+}
+
+// delete has every shard delete its entries of what the epoch's edits name. It tells
+// whether the run goes on.
+func (s *sequencer) delete(asked []epoch.Edit) bool {
+	b := &batch{seq: s.seq, epoch: s.epoch, edits: editsOf(asked)}
+	s.seq++
+	for _, stage := range s.run.stages {
+		for n := range stage.shards {
+			if !stage.send(n, message{batch: b}) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Stop ends the reading: the epoch that is open is closed where it stands.

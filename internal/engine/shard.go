@@ -9,7 +9,8 @@ import (
 type batch struct {
 	seq       uint64
 	epoch     *Epoch
-	end       bool // the epoch ends here; there are no records
+	end       bool  // the epoch ends here; there are no records
+	edits     edits // what is deleted by request; there are no records
 	source    int
 	partition string
 	offsets   []int64 // of the records
@@ -96,8 +97,11 @@ func (s *shard) loop() error {
 }
 
 func (s *stageRun) expects(b *batch) int {
-	if b.end {
+	switch {
+	case b.end:
 		return s.ofEnd
+	case b.edits != nil:
+		return 1 // the sequencer's
 	}
 	return s.ofBatch
 }
@@ -145,6 +149,9 @@ func (s *shard) add(m message) {
 func (s *shard) process(a *assembly) error {
 	in := s.in
 	in.batch, in.level = a.batch, s.stage.spec.depth
+	if a.batch.edits != nil {
+		return s.guard(s.deleteEntries)
+	}
 	s.pieces = a.pieces
 	if err := s.guard(s.applyPieces); err != nil {
 		return err
@@ -238,7 +245,7 @@ func (in *Instance) describe(operator string, cause error) error {
 		state, row := in.emitting()
 		return &StateError{State: state, Key: row, Cause: cause}
 	}
-	if in.batch == nil || in.batch.end {
+	if in.batch == nil || in.batch.end || in.batch.edits != nil {
 		e := &StateError{State: in.operator, Cause: cause}
 		if in.keyInHand != nil {
 			e.Key = in.keyInHand()

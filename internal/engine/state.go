@@ -18,14 +18,15 @@ type TableSpec[R comparable, S any] struct {
 	// Changes is the node at which, at an epoch's end, what it changed arrives.
 	Changes *Node[Change[R, S]]
 
-	value         *schema.Type[S]
-	own           func(S) S // a copy that shares nothing
-	appendKey     func(dst []byte, r *R) []byte
-	appendElement func(dst []byte, r *R) []byte // nil if the key is all
-	decodeRow     func(e *state.Entry) (R, uint64, error)
-	compareKeys   func(a, b []byte) int
-	byElement     bool
-	sinks         []tableSink[R, S]
+	value           *schema.Type[S]
+	own             func(S) S // a copy that shares nothing
+	appendKey       func(dst []byte, r *R) []byte
+	appendElement   func(dst []byte, r *R) []byte // nil if the key is all
+	decodeRow       func(e *state.Entry) (R, uint64, error)
+	compareKeys     func(a, b []byte) int
+	compareElements func(a, b []byte) int // of elements; nil if the key is all
+	byElement       bool
+	sinks           []tableSink[R, S]
 }
 
 type tableSink[R comparable, S any] struct {
@@ -37,6 +38,7 @@ type tableSink[R comparable, S any] struct {
 type tableHandle interface {
 	warm(hashes []uint64)
 	emitChanges(table int)
+	forget(jobID string, e edits) (entries int64)
 	begin(e *Epoch)
 	encode(n int) (done bool, err error)
 	load(e *state.Entry) error
@@ -98,6 +100,11 @@ func addTable[R comparable, S any](g *Graph, stage int, spec StateSpec, t *Table
 	compare, err := schema.Comparer(spec.Form.Key)
 	if err != nil {
 		return nil, err
+	}
+	if spec.Form.Element != nil {
+		if t.compareElements, err = schema.Comparer(spec.Form.Element); err != nil {
+			return nil, err
+		}
 	}
 	copyOf, _, err := schema.Copier[S]()
 	if err != nil {

@@ -23,6 +23,10 @@ type Heartbeat struct {
 	Time int64  `json:"time"` // microseconds since 1970 UTC, by the owner's clock
 	// Lease is the owner's own, in microseconds; it beats three times in one.
 	Lease int64 `json:"lease"`
+	// Keep, in microseconds, and KeepEpochs are for how long and how many epochs the
+	// owner keeps at least; below 0 epochs it cleans up nothing.
+	Keep       int64 `json:"keep,omitzero"`
+	KeepEpochs int   `json:"keep_epochs,omitzero"`
 	// Epoch is the newest that the owner knows to be committed.
 	Epoch    Epoch    `json:"epoch"`
 	Position Position `json:"position"`

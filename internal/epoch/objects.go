@@ -107,6 +107,13 @@ type Savepoint struct {
 	Point
 	By   string `json:"by,omitempty"`
 	Time int64  `json:"time"`
+	// Schedule is that which made it, as "hourly"; empty if a person did. The
+	// schedule drops none but its own.
+	Schedule string `json:"schedule,omitempty"`
+
+	// ID is the random part of the object's name, which keeps savepoints of one name
+	// apart.
+	ID string `json:"-"`
 }
 
 // LiveRecord makes a branch the one whose outputs are delivered.

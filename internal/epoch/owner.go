@@ -125,6 +125,8 @@ func (o *Owner) complete(m Manifest) (Manifest, []byte, error) {
 		return m, nil, fmt.Errorf("%s: commit: kind %q instead of data or open", at, m.Kind)
 	case m.Epoch != 0 && m.Epoch != next:
 		return m, nil, fmt.Errorf("%s: commit: the manifest was made for epoch %d", at, m.Epoch)
+	case m.Kind != Data && len(m.Edits) > 0:
+		return m, nil, fmt.Errorf("%s: commit: %d edits in an %s; they stand in a data epoch", at, len(m.Edits), m.Kind)
 	case m.Now < o.head.Now:
 		return m, nil, fmt.Errorf("%s: commit: its clock %d is before that of the epoch before, %d", at, m.Now, o.head.Now)
 	}

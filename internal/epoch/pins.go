@@ -78,6 +78,7 @@ func (j *Job) Savepoints(ctx context.Context) ([]Savepoint, error) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
+		s.ID = name.Label
 		all = append(all, s)
 		return err
 	})
@@ -140,24 +141,6 @@ func (j *Job) DeletePin(ctx context.Context, id string) error {
 		return fmt.Errorf("%s: %w", j.name, err)
 	}
 	return nil
-}
-
-// PutSavepoint gives a name to an epoch of each task. Like a pin it came too
-// late if a floor that is read afterwards is above the epoch.
-func (j *Job) PutSavepoint(ctx context.Context, name string, at Point, by string) (Savepoint, error) {
-	if err := CheckName("savepoint", name); err != nil {
-		return Savepoint{}, err
-	}
-	random, err := j.env.ID()
-	if err != nil {
-		return Savepoint{}, err
-	}
-	s := Savepoint{Format: Format, JobID: j.file.JobID, Name: name, Point: at, By: by, Time: j.now()}
-	data, err := encode(s)
-	if err != nil {
-		return Savepoint{}, fmt.Errorf("%s: savepoint %s: %w", j.name, name, err)
-	}
-	return s, j.putNew(ctx, SavepointPath(name, random), data)
 }
 
 // putNew creates an object whose name must be new; the error matches

@@ -17,13 +17,17 @@ const (
 	StopRequest RequestKind = "stop"
 	// DrainRequest asks the same, once all input of the moment has been read.
 	DrainRequest RequestKind = "drain"
+	// ForgetRequest asks the live branch's owner, of the moment or the next, to
+	// delete entries of its state.
+	ForgetRequest RequestKind = "forget"
 	// UnreadableRequest stands for one that is damaged, or a later release's; By
 	// says what is the matter. Nobody makes it.
 	UnreadableRequest RequestKind = "unreadable"
 )
 
-// Request is what somebody asks of the processes that run a job. Those are
-// asked that were started before it, and see it with their heartbeat.
+// Request is what somebody asks of the processes that run a job. To stop are
+// asked those that were started before it, which see it with their heartbeat. To
+// forget is the next owner's as well, until a manifest says that it is done.
 type Request struct {
 	Format int         `json:"format"`
 	JobID  string      `json:"job_id"`
@@ -31,6 +35,11 @@ type Request struct {
 	Kind   RequestKind `json:"kind"`
 	By     string      `json:"by"`
 	Time   int64       `json:"time"` // microseconds since 1970 UTC
+	// Edits are the entries to be deleted; a request to forget alone has them.
+	Edits []Edit `json:"edits,omitempty"`
+	// Keys are the Avro schemas of their states' keys, as they were when it was asked:
+	// a state that has other keys by now has none of these entries under that hash.
+	Keys map[string]string `json:"keys,omitempty"`
 }
 
 func (r Request) encode() ([]byte, error) { return encode(r) }
@@ -43,13 +52,26 @@ const (
 	requestsAtOnce = 100
 )
 
-// Ask makes a request.
+// Ask makes a request to stop.
 func (j *Job) Ask(ctx context.Context, kind RequestKind, by string) (Request, error) {
+	return j.ask(ctx, Request{Kind: kind, By: by})
+}
+
+// AskForget makes a request to delete entries: 1 to [MaxEdits] of them. keys are the
+// Avro schemas of their states' keys.
+func (j *Job) AskForget(ctx context.Context, edits []Edit, keys map[string]string, by string) (Request, error) {
+	if len(edits) == 0 || len(edits) > MaxEdits {
+		return Request{}, fmt.Errorf("%s: a request to forget names 1 to %d entries, this one %d; ask more than once", j.name, MaxEdits, len(edits))
+	}
+	return j.ask(ctx, Request{Kind: ForgetRequest, By: by, Edits: edits, Keys: keys})
+}
+
+func (j *Job) ask(ctx context.Context, r Request) (Request, error) {
 	newest, err := j.NewestRequest(ctx, 0)
 	if err != nil {
 		return Request{}, err
 	}
-	r := Request{Format: Format, JobID: j.file.JobID, Kind: kind, By: by, Time: j.now()}
+	r.Format, r.JobID, r.Time = Format, j.file.JobID, j.now()
 	for range maxAsks {
 		newest++
 		r.N = newest

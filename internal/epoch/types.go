@@ -156,6 +156,9 @@ type StateEntry struct {
 	Element  string    `json:"element,omitempty"` // of the element, in map and list states
 	Value    string    `json:"value"`
 	Segments []Segment `json:"segments"`
+	// Edited is the newest epoch with edits of the state whose deleted entries the
+	// segments may still hold, below the record that they are deleted; 0: none does.
+	Edited Epoch `json:"edited,omitzero"`
 }
 
 // Segment is a file of state entries.
@@ -174,11 +177,12 @@ type Partial struct {
 	Until int64  `json:"until,omitzero"` // microseconds since 1970 UTC; 0: for ever
 }
 
-// Edit is an entry that was deleted by request before the epoch's first record.
+// Edit is an entry that was deleted by request before the epoch's first record;
+// of a map or a list all elements of the key.
 type Edit struct {
 	State string `json:"state"`
 	Slot  Slot   `json:"slot"`
-	Hash  string `json:"hash"` // of the key
+	Hash  string `json:"hash"` // of the key, by [EditHash]
 }
 
 // SinkState is what an epoch holds for a sink.

@@ -207,6 +207,9 @@ func (c *checker) visit(ctx context.Context, l *log, m epoch.Manifest) error {
 	}
 	l.Head, l.head = m.Epoch, m
 	c.records.note(l, m)
+	if len(m.Edits) > 0 && m.Kind != epoch.Data {
+		c.found(l.path(m.Epoch), "edits in a data epoch alone", fmt.Sprintf("%d in an %s", len(m.Edits), m.Kind))
+	}
 	known := map[string]bool{} // a file that a manifest doesn't name any more is not named again
 	for _, f := range c.filesOf(m) {
 		known[f.path] = true

@@ -95,18 +95,20 @@ var exampleTests = []arrow{
 // edge are the files of internal/epoch that carry out its decisions; all others
 // decide.
 var edge = map[string]string{
-	"internal/epoch/create.go":    "creates objects",
-	"internal/epoch/functions.go": "reads and writes the names of a build's functions",
-	"internal/epoch/heartbeat.go": "beats",
-	"internal/epoch/job.go":       "opens a job's store",
-	"internal/epoch/log.go":       "reads the log",
-	"internal/epoch/lost.go":      "finds that a record is lost",
-	"internal/epoch/owner.go":     "commits",
-	"internal/epoch/pins.go":      "reads and writes pins, savepoints and floors",
-	"internal/epoch/process.go":   "asks the operating system who this process is",
-	"internal/epoch/request.go":   "makes and reads requests",
-	"internal/epoch/standby.go":   "waits for an owner",
-	"internal/epoch/take.go":      "takes a log over",
+	"internal/epoch/create.go":     "creates objects",
+	"internal/epoch/functions.go":  "reads and writes the names of a build's functions",
+	"internal/epoch/heartbeat.go":  "beats",
+	"internal/epoch/job.go":        "opens a job's store",
+	"internal/epoch/log.go":        "reads the log",
+	"internal/epoch/lost.go":       "finds that a record is lost",
+	"internal/epoch/owner.go":      "commits",
+	"internal/epoch/pins.go":       "reads and writes pins, savepoints and floors",
+	"internal/epoch/savepoints.go": "makes and drops savepoints",
+	"internal/epoch/schedule.go":   "reads durations and writes dates, which only package time can; it asks no clock",
+	"internal/epoch/process.go":    "asks the operating system who this process is",
+	"internal/epoch/request.go":    "makes and reads requests",
+	"internal/epoch/standby.go":    "waits for an owner",
+	"internal/epoch/take.go":       "takes a log over",
 }
 
 // pure are the packages that can't reach the world.

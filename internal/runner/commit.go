@@ -21,14 +21,17 @@ type committer struct {
 	mu       sync.Mutex
 	writing  sync.WaitGroup
 	segments map[string][]epoch.Segment // by state, with merges that no manifest has yet
+	edited   map[string]epoch.Epoch     // by state whose segments may still hold what was deleted by request: since when
 	ahead    int                        // epochs that are open or being written
 	changed  chan struct{}              // closed and replaced when admit may look again
+
+	handed uint64 // the newest request to forget that the run has
 }
 
 func newCommitter(ctx context.Context, r *runner) *committer {
 	return &committer{
 		r: r, merging: newMerging(context.WithoutCancel(ctx), r),
-		segments: map[string][]epoch.Segment{}, changed: make(chan struct{}),
+		segments: map[string][]epoch.Segment{}, edited: map[string]epoch.Epoch{}, changed: make(chan struct{}),
 	}
 }
 
@@ -39,6 +42,9 @@ func (c *committer) begin() {
 	defer c.mu.Unlock()
 	for name, s := range head.State {
 		c.segments[name] = s.Segments
+		if s.Edited != 0 {
+			c.edited[name] = s.Edited
+		}
 	}
 	c.startMerges() // an owner that died early may have left many
 }
@@ -99,6 +105,8 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 				c.r.o.Board.Wait("an epoch's objects are being written to the store")
 			}
 			look.Reset(sampleEvery)
+		case <-c.r.pulse.forgets.more:
+			c.forget(run)
 		case <-c.r.pulse.drain:
 			ends, err := run.Ends(hard)
 			if err != nil {
@@ -153,6 +161,7 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 		return err
 	}
 	c.r.cleaning.committed(c.r.o.KeepEpochs)
+	c.r.saving.committed(m)
 	_, hash := c.r.owner.Head()
 	for _, s := range c.r.sinks {
 		if o, ok := epoch.OwedBy(m, s.spec.Name); ok {
@@ -211,7 +220,7 @@ func (c *committer) manifest(w written) epoch.Manifest {
 	head, _ := c.r.owner.Head()
 	m := carried(head)
 	m.Kind, m.Now, m.Runs = epoch.Data, w.epoch.Now, w.epoch.Runs
-	m.Request = max(m.Request, c.r.pulse.asked.Load())
+	m.Request = c.r.pulse.forgets.noted(m.Request, w.epoch.Request, c.r.pulse.asked.Load())
 	for source, parts := range w.epoch.Offsets {
 		m.Sources[source] = sourceState(parts)
 	}
@@ -223,6 +232,12 @@ func (c *committer) manifest(w written) epoch.Manifest {
 		}
 		entry := entryOf(spec)
 		entry.Segments = c.segments[spec.Name]
+		m.State[spec.Name] = entry
+	}
+	c.edits(&m, w.epoch)
+	for _, spec := range c.r.o.Graph.States() {
+		entry := m.State[spec.Name]
+		entry.Edited = c.edited[spec.Name]
 		m.State[spec.Name] = entry
 	}
 	for _, s := range c.r.sinks {
@@ -243,8 +258,11 @@ func (c *committer) note(ctx context.Context) error {
 	head, _ := c.r.owner.Head()
 	m := carried(head)
 	m.Kind = epoch.Open
-	m.Request = max(m.Request, c.r.pulse.asked.Load())
-	news := m.Request > head.Request
+	m.Request = c.r.pulse.forgets.noted(m.Request, 0, c.r.pulse.asked.Load())
+	c.mu.Lock()
+	purged := c.purged(&m)
+	c.mu.Unlock()
+	news := purged || m.Request > head.Request
 	for _, s := range c.r.sinks {
 		at := m.Sinks[s.spec.Name]
 		if confirmed := s.deliver.Confirmed(); confirmed > at.Confirmed {
@@ -283,15 +301,20 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 	}()
 	look := c.r.o.Env.Clock.NewTimer(sampleEvery)
 	defer look.Stop()
+	all, ended := delivered, false
 	for stop := ctx.Done(); ; {
+		if ended && (stop == nil || !c.purging()) { // what a stop leaves is the next owner's
+			break
+		}
 		select {
-		case <-delivered:
-			c.r.sampleSinks()
-			if err := c.note(hard); err != nil {
+		case <-all:
+			all, ended = nil, true
+		case m := <-c.merging.done:
+			if err := c.merged(m); err != nil {
+				cancel()
+				<-delivered
 				return err
 			}
-			c.groups.flush(hard)
-			return nil
 		case <-look.C():
 			c.r.o.Board.Alive()
 			c.r.sampleSinks()
@@ -311,6 +334,12 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 			return err
 		}
 	}
+	c.r.sampleSinks()
+	if err := c.note(hard); err != nil {
+		return err
+	}
+	c.groups.flush(hard)
+	return nil
 }
 
 // unwritten names an object that could not be written.

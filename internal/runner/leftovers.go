@@ -35,6 +35,19 @@ func (l *leftovers) referred(m epoch.Manifest) {
 	}
 }
 
+// replaced notes that segments will not be referred to any more; those that a
+// manifest has referred to are clean-up's.
+func (l *leftovers) replaced(segments []epoch.Segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range segments {
+		if l.open[s.Path] {
+			delete(l.open, s.Path)
+			l.rubbish = append(l.rubbish, s.Path)
+		}
+	}
+}
+
 // giveUp notes that nothing refers to what is open any more.
 func (l *leftovers) giveUp() {
 	l.mu.Lock()
@@ -62,6 +75,7 @@ func (r *runner) commit(ctx context.Context, m epoch.Manifest) (epoch.Manifest, 
 	if err != nil {
 		return m, err
 	}
+	r.pulse.forgets.done(m.Request)
 	r.left.referred(m)
 	r.removeLeftovers(ctx)
 	return m, nil

@@ -28,6 +28,7 @@ type merged struct {
 	beside bool
 	inputs []epoch.Segment
 	output epoch.Segment
+	edited epoch.Epoch // it takes away what was deleted by request up to this epoch; 0: nothing
 	err    error
 }
 
@@ -43,17 +44,25 @@ func newMerging(ctx context.Context, r *runner) *merging {
 // startMerges begins the merges that are due; c.mu is held.
 func (c *committer) startMerges() {
 	for _, spec := range c.r.o.Graph.States() {
-		segments, running := c.segments[spec.Name], c.merging.running[spec.Name]
+		segments, running, edited := c.segments[spec.Name], c.merging.running[spec.Name], c.edited[spec.Name]
+		if len(segments) == 0 {
+			delete(c.edited, spec.Name)
+			continue
+		}
 		switch {
+		case running.main == nil && running.beside == nil && edited != 0:
+			// Only a merge of all takes away what was deleted, and the record that it is.
+			running.main = slices.Clone(segments)
+			go c.merging.merge(spec.Form, merged{state: spec.Name, inputs: running.main, edited: edited}, true)
 		case running.main == nil && running.beside == nil:
 			if from, to, ok := state.PlanMerge(segments); ok {
 				running.main = slices.Clone(segments[from:to])
-				go c.merging.merge(spec.Name, spec.Form, running.main, from == 0, false)
+				go c.merging.merge(spec.Form, merged{state: spec.Name, inputs: running.main}, from == 0)
 			}
 		case running.main != nil && running.beside == nil:
 			if from, to, ok := state.PlanBeside(segments, indexOf(segments, running.main)+len(running.main)); ok {
 				running.beside = slices.Clone(segments[from:to])
-				go c.merging.merge(spec.Name, spec.Form, running.beside, from == 0, true)
+				go c.merging.merge(spec.Form, merged{state: spec.Name, beside: true, inputs: running.beside}, from == 0)
 			}
 		}
 	}
@@ -64,10 +73,11 @@ func indexOf(segments, inputs []epoch.Segment) int {
 	return slices.IndexFunc(segments, func(s epoch.Segment) bool { return s.Path == inputs[0].Path })
 }
 
-func (g *merging) merge(name string, form state.Form, inputs []epoch.Segment, oldest, beside bool) {
-	m := merged{state: name, beside: beside, inputs: inputs}
-	m.err = g.r.retry(g.ctx, "a merge of state "+name, name, func(path string) (err error) {
-		m.output, err = state.Merge(g.ctx, g.r.o.Store, g.r.o.Job, path, form, inputs, oldest)
+// merge makes the merge that m describes; oldest says that no segment is older than
+// its inputs.
+func (g *merging) merge(form state.Form, m merged, oldest bool) {
+	m.err = g.r.retry(g.ctx, "a merge of state "+m.state, m.state, func(path string) (err error) {
+		m.output, err = state.Merge(g.ctx, g.r.o.Store, g.r.o.Job, path, form, m.inputs, oldest)
 		return err
 	})
 	g.done <- m
@@ -94,6 +104,10 @@ func (c *committer) merged(m merged) error {
 		out = append(out, m.output)
 	}
 	c.segments[m.state] = append(out, segments[at+len(m.inputs):]...)
+	c.r.left.replaced(m.inputs)
+	if m.edited != 0 && c.edited[m.state] == m.edited {
+		delete(c.edited, m.state) // nothing was deleted since it began
+	}
 	c.startMerges()
 	c.wake()
 	return nil

@@ -55,6 +55,8 @@ type Options struct {
 	// least. Below 0 epochs nothing is cleaned up.
 	Keep       time.Duration
 	KeepEpochs int
+	// Savepoints are made by a schedule.
+	Savepoints []epoch.Schedule
 	// Limit is the memory that the process may have; 0 bytes: not known.
 	Limit memory.Limit
 	// Board is where the run notes how it is.

@@ -14,11 +14,14 @@ const beatsPerLease = 3
 
 // pulse is the owner's heartbeat; with each beat it looks for requests.
 type pulse struct {
-	r      *runner
-	known  uint64        // newest request that was seen
-	asked  atomic.Uint64 // newest request that is being done
-	drain  chan struct{} // has room for one; asks the committer to read to the end
-	lost   chan error    // has room for one: why the branch is another's
+	r     *runner
+	known uint64        // newest request that was seen
+	asked atomic.Uint64 // newest request that is being done
+	drain chan struct{} // has room for one; asks the committer to read to the end
+	lost  chan error    // has room for one: why the branch is another's
+
+	forgets forgetting
+
 	stop   context.CancelFunc
 	ending sync.WaitGroup
 }
@@ -68,7 +71,7 @@ func (p *pulse) end(ctx context.Context, released bool) {
 func (p *pulse) beat(ctx context.Context, released bool) {
 	s := p.r.o.Board.Snapshot()
 	h := epoch.Heartbeat{
-		Lease: p.r.o.Lease.Microseconds(), Released: released, Role: string(s.Role),
+		Lease: p.r.o.Lease.Microseconds(), Keep: p.r.o.Keep.Microseconds(), KeepEpochs: p.r.o.KeepEpochs, Released: released, Role: string(s.Role),
 		RecordsPerSecond: int64(s.RecordsPerSecond),
 		Sources:          map[string]map[string]epoch.Reach{}, Pending: map[string]int64{},
 	}
@@ -90,6 +93,11 @@ func (p *pulse) beat(ctx context.Context, released bool) {
 
 // requests does what was asked of this process since it began.
 func (p *pulse) requests(ctx context.Context) {
+	if p.forgets.hasRoom() {
+		if err := p.r.findForgets(ctx); err != nil && ctx.Err() == nil {
+			p.r.o.Log.Warn("requests could not be read", "error", err)
+		}
+	}
 	found, err := p.r.job.RequestsAfter(ctx, p.known)
 	if err != nil && ctx.Err() == nil {
 		p.r.o.Log.Warn("requests could not be read", "error", err)
@@ -97,6 +105,9 @@ func (p *pulse) requests(ctx context.Context) {
 	for _, request := range found {
 		p.known = request.N
 		switch request.Kind {
+		case epoch.ForgetRequest:
+			p.r.o.Log.Info("asked to forget", "request", request.N, "entries", len(request.Edits), "by", request.By)
+			p.forgets.add(request)
 		case epoch.StopRequest:
 			p.done(request)
 			p.r.halt()

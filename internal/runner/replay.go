@@ -132,7 +132,7 @@ func (r *runner) recorded(ctx context.Context, base epoch.Manifest, to epoch.Epo
 			case <-ctx.Done():
 				return
 			}
-			if !yield(engine.Recorded{Now: m.Now, Runs: m.Runs}, nil) {
+			if !yield(engine.Recorded{Now: m.Now, Edits: m.Edits, Runs: m.Runs}, nil) {
 				return
 			}
 		}

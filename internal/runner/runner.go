@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	o.Store = timedStore{o.Store, o.Env.Clock, o.Board}
 	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit), delivered: make(chan struct{}, 1)}
-	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), lost: make(chan error, 1)}
+	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), lost: make(chan error, 1), forgets: forgetting{more: make(chan struct{}, 1)}}
 	result, err := r.run(ctx)
 	r.closeSinks()
 	r.o.Board.SetRole(vitals.Stopped)
@@ -76,9 +76,13 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 		return Result{}, unlessStopped(ctx, err)
 	}
 	defer r.startCleaning(ctx)()
+	defer r.startSaving(ctx)()
 	for {
 		err := r.attempt(ctx)
 		r.left.giveUp()
+		if err == nil { // otherwise a manifest may still come that refers to some of it
+			r.removeLeftovers(context.WithoutCancel(ctx))
+		}
 		var failed *engine.RecordError
 		if err == nil || !errors.As(err, &failed) || !r.sidestep(failed) {
 			return r.result(), unlessStopped(ctx, r.explain(err))
@@ -119,6 +123,7 @@ type runner struct {
 	halt   context.CancelFunc // ends the run as a signal does
 
 	cleaning *cleaning // nil: nothing is cleaned up
+	saving   *saving   // nil: no savepoints are made
 
 	goal []engine.PartitionLag // what is to be read before the job stops; nil: nothing in particular
 
@@ -256,6 +261,9 @@ func (r *runner) open(ctx context.Context) error {
 	identity.Branch, identity.Owner = head.Branch, r.owner.ID()
 	r.o.Board.SetIdentity(identity)
 	r.o.Board.SetRole(vitals.Restoring)
+	if err := r.findForgets(ctx); err != nil {
+		return err
+	}
 	r.startPulse(ctx)
 	if r.stored, err = r.compare(ctx, head); err != nil { // it may have moved since it was checked
 		return err
@@ -303,6 +311,9 @@ func (r *runner) attempt(ctx context.Context) error {
 	c.begin()
 	c.groups.start(ctx)
 	defer c.groups.end()
+	c.forget(run) // before it reads
+	head, _ = r.owner.Head()
+	r.saving.committed(head) // which may be what an owner before made no savepoint of any more
 	run.Start(ctx)
 	r.o.Board.SetRole(vitals.Running)
 	return c.loop(ctx, run)

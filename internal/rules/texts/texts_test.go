@@ -17,6 +17,7 @@ import (
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/internal/avrofile"
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/deliver"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -53,22 +54,24 @@ const atText = "spend: branch main, task 0.0, epoch 1841: "
 // inside are the types without a name outside of their package, and what carries
 // them out of it.
 var inside = map[string]string{
-	"codec.blameless":             "begins with the codec, and tells what the registry or the schema said",
-	"codec.formatError":           "the cause in a connector.DecodeError",
-	"codec.mismatch":              "the cause in a connector.DecodeError",
-	"codec.plainError":            "the cause in a connector.DecodeError",
-	"codec.unresolvable":          "the cause in a connector.DecodeError",
-	"codec/registry.ended":        "the cause in a registry.Error",
-	"file.cellError":              "the cause in a connector.DecodeError",
-	"postgres.cellError":          "the column of a misfit, or of damage, told with the row's number by a delivery",
-	"postgres.misfitRow":          "made into a postgres.RejectedError by the delivery",
-	"postgres.several":            "the errors of one type or setting, each of which tells its own; a postgres.RefusedError at the start",
-	"postgres.misfit":             "the Reason of a postgres.ValueError, or the cause of a cellError",
-	"kafka.final":                 "told apart inside of the package, and unwrapped",
-	"connector.notAsked":          "has the text of its cause",
-	"internal/cli.outcome":        "is not told: a plan is, before it",
-	"internal/cli.damageError":    "ends fsck, below the list of what is damaged",
-	"internal/epoch.missingError": "told apart inside of the package, and made a DamagedError or a NoLogError",
+	"codec.blameless":               "begins with the codec, and tells what the registry or the schema said",
+	"codec.formatError":             "the cause in a connector.DecodeError",
+	"codec.mismatch":                "the cause in a connector.DecodeError",
+	"codec.plainError":              "the cause in a connector.DecodeError",
+	"codec.unresolvable":            "the cause in a connector.DecodeError",
+	"codec/registry.ended":          "the cause in a registry.Error",
+	"file.cellError":                "the cause in a connector.DecodeError",
+	"postgres.cellError":            "the column of a misfit, or of damage, told with the row's number by a delivery",
+	"postgres.misfitRow":            "made into a postgres.RejectedError by the delivery",
+	"postgres.several":              "the errors of one type or setting, each of which tells its own; a postgres.RefusedError at the start",
+	"postgres.misfit":               "the Reason of a postgres.ValueError, or the cause of a cellError",
+	"kafka.final":                   "told apart inside of the package, and unwrapped",
+	"internal/carry.functionError":  "the cause in a carry.EntryError, which takes it apart",
+	"internal/cli.outcome":          "the exit code alone: what there is to say has been said",
+	"internal/runner.setAsideError": "names job and state, and what the file's error says",
+	"internal/cli.damageError":      "ends fsck, below the list of what is damaged",
+	"internal/epoch.missingError":   "told apart inside of the package, and made a DamagedError or a NoLogError",
+	"connector.notAsked":            "has the text of its cause",
 }
 
 func examples() []example {
@@ -127,8 +130,10 @@ func examples() []example {
 		{err: &runner.InputError{At: at(), Source: source}, begins: atText, says: []string{"source orders, partition a.jsonl"}},
 		{err: &runner.UnavailableError{At: at(), Cause: source}, begins: atText, says: []string{"source orders, partition a.jsonl", "no record became a dead letter", "run the job again"}},
 		{err: &runner.RefusedError{At: at(), Reasons: []string{"spend.A: one", "spend.B: two"}}, begins: atText, says: []string{"spend.A: one; spend.B: two", "Nothing was changed"}},
-		{err: &runner.ConsentError{Job: "spend", Name: "shop", Drops: []string{"shops"}}, begins: "spend: ", says: []string{"--drop shop", "shops"}},
-		{err: &runner.ConsentError{Job: "spend", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop"}},
+		{err: &runner.ConsentError{Job: "spend", Flag: "set-aside", Name: "shop", Names: []string{"shops"}}, begins: "spend: ", says: []string{"--set-aside shop", "shops"}},
+		{err: &runner.ConsentError{Job: "spend", Flag: "drop", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop", "leave it out"}},
+		{err: &runner.MigrationError{At: at(), Entry: &carry.EntryError{State: "shops", Key: "ann", Function: "main.v1to2", Cause: errors.New("too long")}}, begins: atText, says: []string{"state shops, key ann: main.v1to2: too long", "Nothing was changed", "--set-aside shops=FILE"}},
+		{err: &carry.EntryError{State: "shops", Key: "ann", Cause: errors.New("too long")}, part: "a MigrationError", says: []string{"state shops, key ann", "too long"}},
 
 		{err: &epoch.FencedError{At: at(), Owner: "a1", Writer: writer}, begins: atText, says: []string{"owner a1", "process 77 on db7"}},
 		{err: &epoch.VoidError{At: at(), Floor: 2000}, begins: atText, says: []string{"2000"}},
@@ -139,6 +144,7 @@ func examples() []example {
 		{err: &epoch.PrefixError{Job: "spend", Expected: "spend/", Found: "other/"}, begins: "spend: ", says: []string{`"spend/"`, `"other/"`}},
 		{err: &epoch.DamagedError{At: at(), Object: "spend/job.json", Expected: "a sum", Found: "none"}, begins: atText, says: []string{"spend/job.json", "expected a sum", "found none", "Nothing was changed"}},
 		{err: &epoch.CleanedError{At: at(), Floor: 1900}, begins: atText, says: []string{"1900"}},
+		{err: &epoch.TooLateError{At: at(), Name: "before", Floor: 1900}, begins: atText, says: []string{"savepoint before", "1900", "taken back"}},
 		{err: &epoch.NoJobError{Job: "spend", Store: "/data"}, begins: "spend: ", says: []string{"/data"}},
 		{err: &epoch.NoLogError{At: epoch.At{Job: "spend", Branch: "side", Task: "0.0"}}, begins: "spend: ", says: []string{"branch side", "task 0.0"}},
 		{err: &epoch.RequestedError{Request: epoch.Request{N: 3, By: "ann on db7"}}, says: []string{"ann on db7", "request 3"}, part: "what the log says of a standby that was asked to stop: it ends as it should"},

@@ -34,6 +34,7 @@ type settings struct {
 	epochBytes   int64
 	epoch        time.Duration
 	keepEpochs   int
+	savepoints   string
 	leaps        bool
 	steps        steps
 }
@@ -65,6 +66,7 @@ func run(args []string) error {
 	f.DurationVar(&s.epoch, "epoch", time.Second, "length of an epoch")
 	f.Int64Var(&s.epochBytes, "epoch-bytes", 600, "bytes per epoch")
 	f.IntVar(&s.keepEpochs, "keep-epochs", 2, "how many epochs are kept, besides those of the last millisecond")
+	f.StringVar(&s.savepoints, "savepoints", "", "the schedule of savepoints")
 	f.BoolVar(&s.leaps, "leaps", false, "let the wall clock leap by hours and years at each reading")
 	f.StringVar(&s.steps.record, "record", "", "write each step and how often it came to this file")
 	f.StringVar(&s.steps.at, "at", "", "the step, such as \"link manifest after\", at which to send the signal")
@@ -90,7 +92,7 @@ func (s *settings) run() error {
 	defer restore()
 	return build(s.shape).Run(ctx, sluice.Options{
 		Env: world, Store: folder, Shards: 2, Workers: 2, Epoch: s.epoch, EpochBytes: s.epochBytes, BatchRecords: 8,
-		Grace: s.grace, Lease: s.lease, TakeOver: s.takeOver, Keep: time.Millisecond, KeepEpochs: s.keepEpochs,
+		Grace: s.grace, Lease: s.lease, TakeOver: s.takeOver, Keep: time.Millisecond, KeepEpochs: s.keepEpochs, Savepoints: s.savepoints,
 		Volatile:  true, // what a kill leaves does not hang on a disk, and in memory it is tried in a tenth of the time
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Committed: func(c sluice.Committed) { fmt.Println("committed", c.Epoch) },

@@ -1,0 +1,173 @@
+package runner
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// forgetsAtOnce bounds the requests to forget that are held at once: with the most
+// entries that each may name some 15 MB. The others stay in the store meanwhile.
+const forgetsAtOnce = 100
+
+// forgetting holds the requests to forget that no manifest calls done. Nothing but
+// a manifest that has their edits takes them out: what an epoch that came to nothing
+// had deleted is deleted again by the next.
+type forgetting struct {
+	more chan struct{} // has room for one
+
+	mu     sync.Mutex
+	open   []epoch.Request // in their order
+	seen   uint64          // the newest request up to which all that are to be forgotten are or were in open
+	missed bool            // there are others behind
+}
+
+// add takes a request that is found, in their order.
+func (f *forgetting) add(r epoch.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.N <= f.seen || f.missed {
+		return
+	}
+	if len(f.open) == forgetsAtOnce {
+		f.missed = true
+		return
+	}
+	f.open, f.seen = append(f.open, r), r.N
+	select {
+	case f.more <- struct{}{}:
+	default:
+	}
+}
+
+// after returns what is open behind a request.
+func (f *forgetting) after(n uint64) (open []epoch.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.open {
+		if r.N > n {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// noted is the newest request that the next manifest may call done: head is what
+// the one before says, edits the newest whose edits it has itself, asked the newest
+// of any other kind. One that is still open is above it.
+func (f *forgetting) noted(head, edits, asked uint64) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	newest := max(edits, asked)
+	if f.missed {
+		newest = min(newest, f.seen)
+	}
+	for _, r := range f.open {
+		if r.N > edits {
+			newest = min(newest, r.N-1)
+			break
+		}
+	}
+	return max(head, newest)
+}
+
+// done takes out what a manifest calls done.
+func (f *forgetting) done(upTo uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.open) > 0 && f.open[0].N <= upTo {
+		f.open = f.open[1:]
+	}
+}
+
+// hasRoom tells whether requests that were left behind may be read now.
+func (f *forgetting) hasRoom() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.missed || len(f.open) > 0 {
+		return false
+	}
+	f.missed = false
+	return true
+}
+
+// findForgets reads the requests to forget that are not done, whoever was there
+// when they were asked.
+func (r *runner) findForgets(ctx context.Context) error {
+	head, _ := r.owner.Head()
+	f := &r.pulse.forgets
+	f.mu.Lock()
+	f.seen = max(f.seen, head.Request)
+	after := f.seen
+	f.mu.Unlock()
+	for {
+		found, err := r.job.RequestsAfter(ctx, after)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		for _, request := range found {
+			if after = request.N; request.Kind == epoch.ForgetRequest {
+				f.add(request)
+			}
+		}
+	}
+}
+
+// forget hands what is to be forgotten to the run, which does it before it reads
+// the next record.
+func (c *committer) forget(run *engine.Run) {
+	for _, request := range c.r.pulse.forgets.after(c.handed) {
+		c.handed = request.N
+		c.r.warnOfOtherKeys(request)
+		run.Forget(engine.Forget{Request: request.N, Edits: request.Edits})
+	}
+}
+
+// warnOfOtherKeys tells of what a request can't meet: states whose keys have another
+// type since it was made. Somebody has to ask again, for the new keys.
+func (r *runner) warnOfOtherKeys(request epoch.Request) {
+	for name, key := range request.Keys {
+		if spec := r.stateSpec(name); spec != nil && spec.Form.Key.String() != key {
+			r.o.Log.Warn("a request to forget was made for keys of another type; ask again for this state", "request", request.N, "state", name)
+		}
+	}
+}
+
+// edits notes, in an epoch's manifest, what it has deleted by request, and that the
+// states' segments still hold it; c.mu is held, and the epoch's segments are among
+// the states'.
+func (c *committer) edits(m *epoch.Manifest, e *engine.Epoch) {
+	m.Edits = e.Edits
+	if len(e.Edits) == 0 {
+		return
+	}
+	m.Counts["forgotten"] = e.Forgotten.Load()
+	for _, edit := range e.Edits {
+		if _, known := m.State[edit.State]; known {
+			c.edited[edit.State] = c.r.owner.NextEpoch()
+		}
+	}
+}
+
+// purged notes in a manifest which states' segments hold nothing any more of what
+// was deleted by request; c.mu is held. It tells whether the one before said
+// otherwise.
+func (c *committer) purged(m *epoch.Manifest) (news bool) {
+	for name, entry := range m.State {
+		if entry.Edited != 0 && c.edited[name] == 0 {
+			entry.Edited, entry.Segments = 0, c.segments[name]
+			m.State[name] = entry
+			news = true
+		}
+	}
+	return news
+}
+
+// purging tells whether merges are owed that take away what was deleted by request.
+func (c *committer) purging() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.edited) > 0
+}
