@@ -73,6 +73,10 @@
 // What would drop data needs consent by name ([Options.Drop]). Package schema
 // has the details.
 //
+// A new job can begin with what another system knew: [Job.Import], or the command
+// import, makes its first epoch of files and of places in its sources. Rows that
+// are not a state's own entries are mapped by a function ([State.Import]).
+//
 // # Errors
 //
 // A record that can't be decoded, or on which a function fails or panics, stops

@@ -13,7 +13,8 @@ import (
 //
 //	func main() { sluice.Main(job()) }
 //
-// The commands are run, plan, stop, status and describe; each tells its flags with --help.
+// The commands are run, plan, import, stop, status and describe; each tells its flags
+// with --help.
 // They are a thin layer over [Job.Run], which a program that has a command line
 // already calls itself.
 //
@@ -24,7 +25,7 @@ import (
 // flag --gc-percent overrule that. Job.Run leaves the collector as it is.
 func Main(job *Job) {
 	os.Exit(cli.RunJob(cli.Job{
-		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, Run: job.runSettings,
+		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, Run: job.runSettings, Import: job.importSettings,
 	}, os.Args[1:]))
 }
 
@@ -43,4 +44,21 @@ func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
 			s.Committed(told)
 		},
 	})
+}
+
+// importSettings imports what its command line was told to.
+func (job *Job) importSettings(ctx context.Context, s cli.ImportSettings) (cli.Imported, error) {
+	im := Import{Offsets: s.Offsets, Groups: s.Groups, BeginRest: s.BeginRest, IgnoreUnknown: s.IgnoreUnknown, Read: s.Read}
+	for _, f := range s.Files {
+		im.Files = append(im.Files, ImportFile(f))
+	}
+	done, err := job.Import(ctx, Options{Store: s.Store, Log: s.Log, TransactionPrefix: s.TransactionPrefix, Volatile: s.Volatile}, im)
+	var out cli.Imported
+	for _, state := range done.States {
+		out.States = append(out.States, cli.ImportedState(state))
+	}
+	for _, p := range done.Offsets {
+		out.Offsets = append(out.Offsets, cli.ImportedOffset{Source: p.Source, Partition: p.Partition, Next: p.Next})
+	}
+	return out, err
 }

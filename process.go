@@ -107,7 +107,7 @@ func (p *Setup[K, O]) State[S any](state State[K, S]) *Value[K, S] {
 func (p *Setup[K, O]) Map[E comparable, V any](state MapState[K, E, V]) *Map[K, E, V] {
 	name := state.d.name
 	if p.building {
-		spec, elements := addElementState[K, E, V](p.op.job, p.stage, state.d, state.carry, "map", p.owns(name))
+		spec, elements := addElementState[K, E, V](p.op.job, p.stage, state.d, state.carry, state.intake, "map", p.owns(name))
 		p.op.states[name] = func(in *engine.Instance) *engine.Map[K, E, V] {
 			return engine.OpenMap(in, p.stage, spec, elements)
 		}
@@ -120,7 +120,7 @@ func (p *Setup[K, O]) Map[E comparable, V any](state MapState[K, E, V]) *Map[K, 
 func (p *Setup[K, O]) List[V any](state ListState[K, V]) *List[K, V] {
 	name := state.d.name
 	if p.building {
-		spec, numbers := addElementState[K, int64, V](p.op.job, p.stage, state.d, state.carry, "list", p.owns(name))
+		spec, numbers := addElementState[K, int64, V](p.op.job, p.stage, state.d, state.carry, state.intake, "list", p.owns(name))
 		p.op.states[name] = func(in *engine.Instance) *engine.List[K, V] {
 			return engine.OpenList(in, p.stage, spec, numbers)
 		}

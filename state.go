@@ -17,8 +17,9 @@ type descriptor struct {
 // value's schema is derived from the Go type and stored with the data; package
 // schema says which types can be stored, and how.
 type State[K comparable, S any] struct {
-	d     descriptor
-	carry carry.Spec[K, S]
+	d      descriptor
+	carry  carry.Spec[K, S]
+	intake func(stage *engine.Stage[K], value *schema.Type[S]) (engine.Intake, error) // nil: rows are entries
 }
 
 // NewState describes a state of one value of type S per key of type K.
@@ -33,8 +34,9 @@ func (s State[K, S]) Meaning(version int) State[K, S] { s.d.meaning = version; r
 // MapState describes a state of a map per key, stored element by element: what
 // a change costs is the element, not the map. See [Setup.Map].
 type MapState[K, E comparable, V any] struct {
-	d     descriptor
-	carry carry.Spec[engine.Pair[K, E], V]
+	d      descriptor
+	carry  carry.Spec[engine.Pair[K, E], V]
+	intake func(stage *engine.Stage[K], elements *schema.Key[E], value *schema.Type[V]) (engine.Intake, error) // nil: rows are entries
 }
 
 // NewMapState describes a state that has, for each key of type K, values of
@@ -49,8 +51,9 @@ func (s MapState[K, E, V]) Meaning(version int) MapState[K, E, V] { s.d.meaning 
 // ListState describes a state of a list per key, stored element by element.
 // See [Setup.List].
 type ListState[K comparable, V any] struct {
-	d     descriptor
-	carry carry.Spec[engine.Pair[K, int64], V]
+	d      descriptor
+	carry  carry.Spec[engine.Pair[K, int64], V]
+	intake func(stage *engine.Stage[K], numbers *schema.Key[int64], value *schema.Type[V]) (engine.Intake, error) // nil: rows are entries
 }
 
 // NewListState describes a state that has, for each key of type K, a list of
@@ -91,7 +94,13 @@ func addState[K comparable, S any](job *Job, stage *engine.Stage[K], s State[K, 
 	if stage == nil {
 		return nil
 	}
-	spec, err := engine.AddState(job.graph, stage, s.d.specOf("value", o), value, s.carry)
+	untyped := s.d.specOf("value", o)
+	if s.intake != nil {
+		if untyped.Intake, err = s.intake(stage, value); err != nil {
+			job.fault("state %q: %v", s.d.name, err)
+		}
+	}
+	spec, err := engine.AddState(job.graph, stage, untyped, value, s.carry)
 	if err != nil {
 		job.fault("state %q: %v", s.d.name, err)
 	}
@@ -99,7 +108,7 @@ func addState[K comparable, S any](job *Job, stage *engine.Stage[K], s State[K, 
 }
 
 // addElementState is addState for maps and lists.
-func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d descriptor, carried carry.Spec[engine.Pair[K, E], V], kind string, o owner) (*engine.TableSpec[engine.Pair[K, E], V], *schema.Key[E]) {
+func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d descriptor, carried carry.Spec[engine.Pair[K, E], V], intake func(*engine.Stage[K], *schema.Key[E], *schema.Type[V]) (engine.Intake, error), kind string, o owner) (*engine.TableSpec[engine.Pair[K, E], V], *schema.Key[E]) {
 	job.claim("state", d.name, o.from)
 	value, err := schema.Of[V](d.name)
 	if err != nil {
@@ -112,7 +121,13 @@ func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d
 	if stage == nil || err != nil || kerr != nil {
 		return nil, nil
 	}
-	spec, err := engine.AddElementState(job.graph, stage, d.specOf(kind, o), elements, value, carried)
+	untyped := d.specOf(kind, o)
+	if intake != nil {
+		if untyped.Intake, err = intake(stage, elements, value); err != nil {
+			job.fault("state %q: %v", d.name, err)
+		}
+	}
+	spec, err := engine.AddElementState(job.graph, stage, untyped, elements, value, carried)
 	if err != nil {
 		job.fault("state %q: %v", d.name, err)
 		return nil, nil

@@ -94,6 +94,15 @@ type GroupReader interface {
 	CommitOffsets(ctx context.Context, offsets map[string]Offset) error
 }
 
+// CommittedReader is a Reader of a system that keeps how far other groups of
+// consumers have read: a job can begin where one of them ended.
+type CommittedReader interface {
+	Reader
+	// CommittedOffsets are the offsets of a group, by partition; one for which the
+	// group has none is left out.
+	CommittedOffsets(ctx context.Context, group string) (map[string]Offset, error)
+}
+
 // Partition is an open partition of a source.
 type Partition interface {
 	// Next fills b with the records that come next, b.Limit of them and

@@ -179,6 +179,20 @@ func (r *reader) committed(ctx context.Context, group string) (out map[place]kad
 	return out, err
 }
 
+// CommittedOffsets implements [connector.CommittedReader]. A group that has members is an
+// error: it may still move.
+func (r *reader) CommittedOffsets(ctx context.Context, group string) (map[string]connector.Offset, error) {
+	committed, err := r.committed(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]connector.Offset, len(committed))
+	for p, o := range committed {
+		out[p.String()] = connector.Offset{Next: o.At, LeaderEpoch: -1}
+	}
+	return out, nil
+}
+
 // offsets are all that a group has, which may not be there yet.
 func (r *reader) offsets(ctx context.Context, group string) (out []kadm.Offset, err error) {
 	answers, err := kadm.NewClient(r.client).FetchOffsets(ctx, group)

@@ -12,6 +12,8 @@ const (
 	exitDone  = 0
 	exitError = 1
 	exitUsage = 2
+	// exitDiffers is apart from 1, which diff itself has: that is every error's here.
+	exitDiffers = 3
 )
 
 // exit is what an exit code says.
@@ -26,6 +28,7 @@ var exits = []exit{
 	{exitDone, "done"},
 	{exitError, "error"},
 	{exitUsage, "wrong usage"},
+	{exitDiffers, "what was compared differs"},
 	{10, "stopped with deliveries pending (the next run makes them first)"},
 	{11, "fenced by another process"},
 	{12, "superseded by another build or branch"},

@@ -5,56 +5,65 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicestream/sluice/internal/avrofile"
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/state"
-	"github.com/sluicestream/sluice/schema"
+	"github.com/sluicestream/sluice/internal/tabular"
 )
 
 // exporting are the flags of state export.
 type exporting struct {
 	looking
 	format, to string
+	clock      env.Clock
 }
 
 func stateExportCommand(p *place) *cobra.Command {
 	var x exporting
 	c := &cobra.Command{
 		Use:   "export [JOB] [STATE...]",
-		Short: "All entries of states, as Avro, JSON lines or CSV",
+		Short: "All entries of states, as Avro, Parquet, JSON lines or CSV",
 		Long: `Exports all entries of the states named, or of all states, as they were at the end
-of one epoch: a file for each state, STATE.avro, STATE.jsonl or STATE.csv, in the
-folder --to, which is made if need be; files that are there are replaced. --to - writes
-one state to standard output.
+of one epoch: a file for each state, STATE.avro, STATE.parquet, STATE.jsonl or
+STATE.csv, in the folder --to, which is made if need be; files that are there are
+replaced. --to - writes one state to standard output.
 
-  avro    an Avro object container file of records {key, value}
-  jsonl   a JSON object {"key":…,"value":…} in each line
-  csv     a column key, or key.FIELD for each field of a struct, and the value's fields
+  avro     an Avro object container file of records {key, value}
+  parquet  the same as columns key and value, which have columns of their own
+  jsonl    a JSON object {"key":…,"value":…} in each line
+  csv      a column key, or key.FIELD for each field of a struct, and the value's fields
 
 Map and list states have an element between key and value. Entries are in the order
-of their slots and keys: equal states give equal files.
+of their slots and keys: equal states give equal files, but for Parquet's.
+
+The job may be running: clean-up leaves the epoch alone until the export ends, or for
+an hour if the export dies.
 
 If the first name is that of a job in the store, it is the job's.`,
 		Args: arguments(0, -1),
 		RunE: func(c *cobra.Command, args []string) error { return x.run(c, p, args) },
 	}
 	x.addTo(c)
-	c.Flags().StringVar(&x.format, "format", "jsonl", "the `kind` of file: avro, jsonl or csv")
+	c.Flags().StringVar(&x.format, "format", "jsonl", "the `kind` of file: avro, parquet, jsonl or csv")
 	c.Flags().Bool("json", false, "say as JSON objects what was written (default false)")
 	c.Flags().StringVar(&x.to, "to", ".", "the `folder` to write to, or - for standard output")
 	return c
 }
 
 func (x *exporting) run(c *cobra.Command, p *place, args []string) error {
-	if !slices.Contains([]string{"avro", "jsonl", "csv"}, x.format) {
-		return usagef("--format %s: use avro, jsonl or csv", x.format)
+	if _, err := tabular.ParseFormat(x.format); err != nil {
+		return usagef("--format %s: use avro, parquet, jsonl or csv", x.format)
 	}
+	x.clock = p.env.Clock
 	job, states, err := p.jobAndRest(c.Context(), args)
 	if err != nil {
 		return err
@@ -74,14 +83,16 @@ func (x *exporting) run(c *cobra.Command, p *place, args []string) error {
 			return err
 		}
 	}
-	if x.to != "-" {
-		return x.files(c, s, forms)
-	}
-	if len(forms) != 1 {
+	if x.to == "-" && len(forms) != 1 {
 		return usagef("--to -: one state at a time; epoch %d has %d: say which", s.epoch.Epoch, len(forms))
 	}
-	_, err = x.export(c.Context(), c.OutOrStdout(), s, forms[0])
-	return err
+	return pinned(c, job, []epoch.Manifest{s.epoch}, func(ctx context.Context) error {
+		if x.to != "-" {
+			return x.files(ctx, c, s, forms)
+		}
+		_, err := x.export(ctx, c.OutOrStdout(), c.ErrOrStderr(), s, forms[0])
+		return err
+	})
 }
 
 // jobAndRest takes the first of the arguments for the job's name if the store
@@ -108,13 +119,13 @@ func (p *place) jobAndRest(ctx context.Context, args []string) (*epoch.Job, []st
 }
 
 // files exports each state to a file of its own.
-func (x *exporting) files(c *cobra.Command, s snapshot, forms []state.Form) error {
+func (x *exporting) files(ctx context.Context, c *cobra.Command, s snapshot, forms []state.Form) error {
 	if err := os.MkdirAll(x.to, 0o755); err != nil {
 		return err
 	}
 	for _, f := range forms {
 		path := filepath.Join(x.to, f.Name+"."+x.format)
-		n, err := x.file(c.Context(), path, s, f)
+		n, err := x.file(ctx, c.ErrOrStderr(), path, s, f)
 		if err != nil {
 			return fmt.Errorf("export to %s: %w", path, err)
 		}
@@ -142,14 +153,14 @@ func tell(c *cobra.Command, e exported) error {
 }
 
 // file exports a state to a file, which appears under its name once it is whole.
-func (x *exporting) file(ctx context.Context, path string, s snapshot, f state.Form) (n int64, err error) {
+func (x *exporting) file(ctx context.Context, errs io.Writer, path string, s snapshot, f state.Form) (n int64, err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(file.Name()) // fails once it has its name
 	defer file.Close()
-	if n, err = x.export(ctx, file, s, f); err != nil {
+	if n, err = x.export(ctx, file, errs, s, f); err != nil {
 		return 0, err
 	}
 	if err := file.Chmod(0o644); err != nil {
@@ -161,83 +172,74 @@ func (x *exporting) file(ctx context.Context, path string, s snapshot, f state.F
 	return n, os.Rename(file.Name(), path)
 }
 
-// exporter writes the entries of a state.
-type exporter interface {
-	entry(e *state.Entry) error
-	close() error
-}
+// exportBuffer is what is written at once.
+const exportBuffer = 256 << 10
 
 // export writes a state and returns the number of its entries.
-func (x *exporting) export(ctx context.Context, w io.Writer, s snapshot, f state.Form) (n int64, err error) {
-	out := bufio.NewWriterSize(w, exportBuffer)
-	to := newExporter(x.format, out, f)
-	for e, err := range s.entries(ctx, f, epoch.AllSlots) {
-		if err == nil {
-			err = to.entry(e)
-		}
-		if err != nil {
-			return n, err
-		}
-		n++
+func (x *exporting) export(ctx context.Context, w, errs io.Writer, s snapshot, f state.Form) (n int64, err error) {
+	format, err := tabular.ParseFormat(x.format)
+	if err != nil {
+		return 0, err
 	}
-	if err := to.close(); err != nil {
+	progress, end := x.progress(errs, s, f)
+	defer end()
+	out := bufio.NewWriterSize(w, exportBuffer)
+	layout := tabular.Entries(f.Name, f.Key, f.Element, f.Value)
+	n, err = tabular.Write(ctx, out, format, layout, tabular.WriteOptions{Workers: runtime.GOMAXPROCS(0), Written: progress}, s.rows(ctx, f))
+	if err != nil {
 		return n, err
 	}
 	return n, out.Flush()
 }
 
-// exportBuffer is what is written at once.
-const exportBuffer = 256 << 10
-
-func newExporter(format string, w *bufio.Writer, f state.Form) exporter {
-	switch format {
-	case "avro":
-		return newAvroExporter(w, f)
-	case "csv":
-		return newCSVExporter(w, f)
-	default:
-		return jsonExporter{w, newJSONWriter(f, true)}
+// rows are a state's entries as rows of a file.
+func (s snapshot) rows(ctx context.Context, f state.Form) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var row []byte
+		for e, err := range s.entries(ctx, f, epoch.AllSlots) {
+			if err == nil {
+				row = append(append(append(row[:0], e.Key...), e.Element...), e.Value...)
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
 	}
 }
 
-type jsonExporter struct {
-	w      *bufio.Writer
-	render *jsonWriter
-}
+// shownEvery is the time between two looks of a person at how far something is.
+const shownEvery = 200 * time.Millisecond
 
-func (x jsonExporter) entry(e *state.Entry) error {
-	line, err := x.render.line(e)
-	if err == nil {
-		_, err = x.w.Write(line)
+// progress tells on a terminal how far the export is, how fast it goes, and how
+// long it takes yet: at most, since the rows of segments count entries that were
+// changed again. end takes the line away.
+func (x *exporting) progress(errs io.Writer, s snapshot, f state.Form) (told func(rows, bytes int64), end func()) {
+	if _, ok := terminal(errs); !ok {
+		return nil, func() {}
 	}
-	return err
-}
-
-func (x jsonExporter) close() error { return nil }
-
-type avroExporter struct {
-	file   *avrofile.Writer
-	record []byte
-}
-
-func newAvroExporter(w io.Writer, f state.Form) *avroExporter {
-	fields := []schema.Field{{Name: "key", Type: f.Key}}
-	if f.Element != nil {
-		fields = append(fields, schema.Field{Name: "element", Type: f.Element})
+	var total int64
+	for _, segment := range s.epoch.State[f.Name].Segments {
+		total += segment.Rows
 	}
-	fields = append(fields, schema.Field{Name: "value", Type: f.Value})
-	return &avroExporter{file: avrofile.New(w, avrofile.Options{
-		Schema: schema.Record("sluice.export", fields...).String(),
-		Meta:   map[string]string{"sluice.state": f.Name},
-	})}
+	line, began := &screen{w: errs}, x.clock.Now()
+	shown := began
+	return func(rows, bytes int64) {
+		now := x.clock.Now()
+		if now.Sub(shown) < shownEvery {
+			return
+		}
+		shown = now
+		line.show(exportLine(f.Name, rows, total, bytes, now.Sub(began)))
+	}, func() { line.show("") }
 }
 
-func (x *avroExporter) entry(e *state.Entry) error {
-	x.record = append(append(append(x.record[:0], e.Key...), e.Element...), e.Value...)
-	return x.file.Append(x.record)
-}
-
-func (x *avroExporter) close() error {
-	_, err := x.file.Close()
-	return err
+// exportLine tells how far an export is.
+func exportLine(name string, rows, total, bytes int64, took time.Duration) string {
+	rate := perSecond(rows, took)
+	text := fmt.Sprintf("state %s · %s entries · %s · %s/s", name, count(rows), size(bytes), count(int64(rate)))
+	if rate > 0 && total > rows {
+		left := time.Duration(float64(total-rows) / rate * float64(time.Second))
+		text += " · at most " + left.Round(time.Second).String() + " left"
+	}
+	return text
 }

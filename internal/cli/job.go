@@ -30,6 +30,8 @@ type Job struct {
 	CheckSinks func(ctx context.Context, o SinkChecks) []SinkCheck
 	// Run runs the job until its input ends, or ctx does.
 	Run func(ctx context.Context, s Settings) error
+	// Import makes the job's first epoch.
+	Import func(ctx context.Context, s ImportSettings) (Imported, error)
 }
 
 // Settings are how the job is to run.
@@ -105,7 +107,7 @@ before the file; run --print-settings shows what holds, and why.
 	status.RunE = func(c *cobra.Command, _ []string) error { return printStatus(c, p, job.Name) }
 	stop := stopCommand(p)
 	stop.Use, stop.Args = "stop", arguments(0, 0)
-	group(root, printsSettings(runCommand(job, p)), planCommand(job, p), stop, status, describeCommand(job))
+	group(root, printsSettings(runCommand(job, p)), planCommand(job, p), importCommand(job, p), stop, status, describeCommand(job))
 	completer{p, job.Name}.complete(root)
 	return root
 }

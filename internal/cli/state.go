@@ -25,7 +25,7 @@ func stateCommand(p *place) *cobra.Command {
 		Long: `What is in a job's state, at its newest epoch or any other that is kept. The job
 may be running: an epoch does not change any more.`,
 	}
-	return group(c, stateListCommand(p), stateReadCommand(p), stateExportCommand(p))
+	return group(c, stateListCommand(p), stateReadCommand(p), stateExportCommand(p), stateDiffCommand(p))
 }
 
 // snapshot is a job at the end of one of its epochs.
@@ -226,7 +226,7 @@ func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) erro
 	}
 	slot := epoch.Slot(xxhash.Sum64(key) >> 48)
 	out := bufio.NewWriter(w)
-	render := newJSONWriter(f, false)
+	render := newJSONWriter(f)
 	found := false
 	for e, err := range s.entries(ctx, f, epoch.Slots{First: slot, Last: slot}) {
 		if err != nil {
@@ -248,16 +248,15 @@ func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) erro
 	return out.Flush()
 }
 
-// jsonWriter writes entries as lines of JSON.
+// jsonWriter writes entries as lines of JSON, without their keys.
 type jsonWriter struct {
-	keys                bool // with their keys
-	form                state.Form
-	key, element, value func(dst, src []byte) (out, rest []byte, err error)
-	buf                 []byte
+	form           state.Form
+	element, value func(dst, src []byte) (out, rest []byte, err error)
+	buf            []byte
 }
 
-func newJSONWriter(f state.Form, keys bool) *jsonWriter {
-	w := &jsonWriter{keys: keys, form: f, key: schema.JSON(f.Key), value: schema.JSON(f.Value)}
+func newJSONWriter(f state.Form) *jsonWriter {
+	w := &jsonWriter{form: f, value: schema.JSON(f.Value)}
 	if f.Element != nil {
 		w.element = schema.JSON(f.Element)
 	}
@@ -267,27 +266,19 @@ func newJSONWriter(f state.Form, keys bool) *jsonWriter {
 // line is an entry as a line, which holds until the next.
 func (w *jsonWriter) line(e *state.Entry) ([]byte, error) {
 	w.buf = w.buf[:0]
-	if !w.keys && w.element == nil {
+	if w.element == nil {
 		if err := w.add("", w.value, e.Value); err != nil {
 			return nil, err
 		}
 		w.buf = append(w.buf, '\n')
 		return w.buf, nil
 	}
-	if w.keys {
-		if err := w.add(`,"key":`, w.key, e.Key); err != nil {
-			return nil, err
-		}
-	}
-	if w.element != nil {
-		if err := w.add(`,"element":`, w.element, e.Element); err != nil {
-			return nil, err
-		}
+	if err := w.add(`{"element":`, w.element, e.Element); err != nil {
+		return nil, err
 	}
 	if err := w.add(`,"value":`, w.value, e.Value); err != nil {
 		return nil, err
 	}
-	w.buf[0] = '{' // in the first comma's place
 	w.buf = append(w.buf, "}\n"...)
 	return w.buf, nil
 }

@@ -68,6 +68,10 @@ func AddState[K comparable, S any](g *Graph, stage *Stage[K], spec StateSpec, va
 		},
 	}
 	spec.Form = state.Form{Name: spec.Name, Key: keys.Schema(), Value: value.Schema()}
+	if spec.Intake.New == nil {
+		spec.Intake.New = ownEntries(keys, value)
+	}
+	spec.Intake.Merge = mergesValues(value, carried.Merge)
 	return addTable(g, stage.id, spec, t, value, carried)
 }
 
@@ -87,6 +91,10 @@ func AddElementState[K, E comparable, V any](g *Graph, stage *Stage[K], spec Sta
 		},
 	}
 	spec.Form = state.Form{Name: spec.Name, Key: keys.Schema(), Element: elements.Schema(), Value: value.Schema()}
+	if spec.Intake.New == nil {
+		spec.Intake.New = ownElements(keys, elements, value)
+	}
+	spec.Intake.Merge = mergesValues(value, carried.Merge)
 	return addTable(g, stage.id, spec, t, value, carried)
 }
 

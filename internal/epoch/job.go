@@ -48,18 +48,20 @@ func OpenJob(ctx context.Context, e *env.Env, s store.Store, job, prefix string)
 // makeLayout makes the layout that a job begins with; one that has been live
 // had it.
 func (j *Job) makeLayout(ctx context.Context) error {
-	for _, path := range []string{LayoutPath(0), LivePath(0)} {
-		exists, err := j.store.Exists(ctx, j.Object(path))
-		if err != nil {
-			return fmt.Errorf("%s: %w", j.name, err)
-		}
-		switch {
-		case exists && path == LayoutPath(0):
-			_, err := j.Layout(ctx, 0)
-			return err
-		case exists:
-			return j.damaged(At{}, LayoutPath(0), "the job's layout, since it has been live", "none")
-		}
+	// The layout is looked for last: one that has been live had it before.
+	live, err := j.store.Exists(ctx, j.Object(LivePath(0)))
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.name, err)
+	}
+	exists, err := j.store.Exists(ctx, j.Object(LayoutPath(0)))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", j.name, err)
+	case exists:
+		_, err := j.Layout(ctx, 0)
+		return err
+	case live:
+		return j.damaged(At{}, LayoutPath(0), "the job's layout, since it has been live", "none")
 	}
 	return j.makeRecord(ctx, LayoutPath(0), soleLayout(j.file.JobID).encode)
 }

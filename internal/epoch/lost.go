@@ -90,6 +90,9 @@ func checkNew(ctx context.Context, s store.Store, job string) error {
 	if len(found) == 0 || found[0].Name == job+"/"+JobPath {
 		return nil // somebody else has just made it
 	}
+	if exists, err := s.Exists(ctx, job+"/"+JobPath); err != nil || exists {
+		return err // somebody else has just made it, and more
+	}
 	return &DamagedError{
 		At: At{Job: job}, Object: job + "/" + JobPath,
 		Expected: "the job's record, since its folder holds " + strings.TrimPrefix(found[0].Name, job+"/"), Found: "none",

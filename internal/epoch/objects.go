@@ -95,8 +95,11 @@ type Pin struct {
 	Format int    `json:"format"`
 	JobID  string `json:"job_id"`
 	Point
-	By   string `json:"by,omitempty"`
-	Time int64  `json:"time"`
+	// Reader says that a process reads the epoch, and builds nothing on it: such a
+	// pin may go at any time, and does when it is old.
+	Reader bool   `json:"reader,omitzero"`
+	By     string `json:"by,omitempty"`
+	Time   int64  `json:"time"`
 }
 
 // Savepoint is a name pinned to an epoch of each task, safe from clean-up.

@@ -21,7 +21,7 @@ const public = ". codec codec/registry codec/registry/registrytest connector env
 var arrows = []arrow{
 	// The API knows the runner and the engine. internal/deliver is here for the
 	// type of an error alone, internal/operate shows users how a run is.
-	{".", "connector env schema store internal/carry internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/vitals",
+	{".", "connector env schema store internal/carry internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/tabular internal/vitals",
 		"github.com/prometheus/client_golang"},
 	{"sluicetest", ". connector env schema store", ""},
 
@@ -51,6 +51,7 @@ var arrows = []arrow{
 	{"internal/memory", "internal/epoch", ""},
 	{"internal/scaffold", "", ""},
 	{"internal/avrofile", "", "github.com/klauspost/compress"},
+	{"internal/tabular", "schema internal/avrofile", "github.com/parquet-go/parquet-go"},
 	{"internal/vitals", "env", ""},
 	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
@@ -60,9 +61,9 @@ var arrows = []arrow{
 	{"internal/plan", "schema store internal/carry internal/epoch internal/migrate internal/state", ""},
 	{"internal/engine", "connector env schema internal/carry internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
-	{"internal/runner", "connector env schema store internal/carry internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/vitals", ""},
+	{"internal/runner", "connector env schema store internal/carry internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/tabular internal/vitals", "github.com/cespare/xxhash/v2"},
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
-	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state",
+	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state internal/tabular",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
 	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 
@@ -98,6 +99,7 @@ var edge = map[string]string{
 	"internal/epoch/create.go":     "creates objects",
 	"internal/epoch/functions.go":  "reads and writes the names of a build's functions",
 	"internal/epoch/heartbeat.go":  "beats",
+	"internal/epoch/import.go":     "makes a job's first epoch of what comes from elsewhere",
 	"internal/epoch/job.go":        "opens a job's store",
 	"internal/epoch/log.go":        "reads the log",
 	"internal/epoch/lost.go":       "finds that a record is lost",
@@ -106,6 +108,7 @@ var edge = map[string]string{
 	"internal/epoch/savepoints.go": "makes and drops savepoints",
 	"internal/epoch/schedule.go":   "reads durations and writes dates, which only package time can; it asks no clock",
 	"internal/epoch/process.go":    "asks the operating system who this process is",
+	"internal/epoch/reading.go":    "pins what is read",
 	"internal/epoch/request.go":    "makes and reads requests",
 	"internal/epoch/standby.go":    "waits for an owner",
 	"internal/epoch/take.go":       "takes a log over",

@@ -25,6 +25,7 @@ import (
 	"github.com/sluicestream/sluice/internal/operate"
 	"github.com/sluicestream/sluice/internal/runner"
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/kafka"
 	"github.com/sluicestream/sluice/postgres"
 	"github.com/sluicestream/sluice/schema"
@@ -69,6 +70,8 @@ var inside = map[string]string{
 	"internal/carry.functionError":  "the cause in a carry.EntryError, which takes it apart",
 	"internal/cli.outcome":          "the exit code alone: what there is to say has been said",
 	"internal/runner.setAsideError": "names job and state, and what the file's error says",
+	"internal/runner.twiceError":    "the cause in a runner.ImportError",
+	"internal/tabular.misfit":       "told apart inside of the package, and made a RowError",
 	"internal/cli.damageError":      "ends fsck, below the list of what is damaged",
 	"internal/epoch.missingError":   "told apart inside of the package, and made a DamagedError or a NoLogError",
 	"connector.notAsked":            "has the text of its cause",
@@ -135,6 +138,10 @@ func examples() []example {
 		{err: &runner.MigrationError{At: at(), Entry: &carry.EntryError{State: "shops", Key: "ann", Function: "main.v1to2", Cause: errors.New("too long")}}, begins: atText, says: []string{"state shops, key ann: main.v1to2: too long", "Nothing was changed", "--set-aside shops=FILE"}},
 		{err: &carry.EntryError{State: "shops", Key: "ann", Cause: errors.New("too long")}, part: "a MigrationError", says: []string{"state shops, key ann", "too long"}},
 
+		{err: &runner.ImportError{Job: "spend", State: "spend", Place: "file spend.csv, row 3 (line 4)", Cause: errors.New("nobody owes us money")}, begins: "spend: state spend: ", says: []string{"file spend.csv, row 3 (line 4)", "nobody owes us money", "Nothing was made"}},
+		{err: &tabular.RowError{File: "spend.csv", Row: 3, Line: 4, Column: "Cents", Expected: "long", Found: `"x"`}, begins: "file spend.csv, row 3 (line 4), column Cents: ", says: []string{"expected long", `found "x"`}},
+		{err: &tabular.ColumnsError{File: "spend.csv", Faults: []string{"column Cents (long) is missing", "column Shop has no place"}}, begins: "file spend.csv: ", says: []string{"column Cents (long) is missing; column Shop has no place"}},
+		{err: &epoch.HasRunError{At: at()}, begins: atText, says: []string{"expected one that has never run", "Nothing was changed"}},
 		{err: &epoch.FencedError{At: at(), Owner: "a1", Writer: writer}, begins: atText, says: []string{"owner a1", "process 77 on db7"}},
 		{err: &epoch.VoidError{At: at(), Floor: 2000}, begins: atText, says: []string{"2000"}},
 		{err: &epoch.VoidError{At: at(), Floor: epoch.AllEpochs}, begins: atText},

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/tabular"
+	"github.com/sluicestream/sluice/store"
+)
+
+// ImportSettings are what a job's first epoch is to be made of.
+type ImportSettings struct {
+	Store             store.Store
+	Log               *slog.Logger
+	TransactionPrefix string
+	Volatile          bool
+	Files             []ImportFile
+	// Offsets are by the partitions' names, Groups groups of consumers whose offsets
+	// count besides.
+	Offsets                  map[string]int64
+	Groups                   []string
+	BeginRest, IgnoreUnknown bool
+	// Read is told how far the files have been read.
+	Read func(state string, rows, bytes int64)
+}
+
+// ImportFile is a file of rows for a state.
+type ImportFile struct{ State, Path, Format string }
+
+// Imported is what came of an import.
+type Imported struct {
+	States  []ImportedState  `json:"states"`
+	Offsets []ImportedOffset `json:"offsets"`
+}
+
+// ImportedState is a state that was imported.
+type ImportedState struct {
+	State   string `json:"state"`
+	Rows    int64  `json:"rows"`
+	Entries int64  `json:"entries"`
+}
+
+// ImportedOffset is where a partition is read on.
+type ImportedOffset struct {
+	Source    string `json:"source"`
+	Partition string `json:"partition"`
+	Next      int64  `json:"next"`
+}
+
+// importing are the flags of import.
+type importing struct {
+	states, offsets []string
+	format          string
+	settings        ImportSettings
+}
+
+func importCommand(job Job, p *place) *cobra.Command {
+	var m importing
+	c := &cobra.Command{
+		Use:   "import [FILE]",
+		Short: "Begin a new job with state from files, at given offsets",
+		Long: `Makes the first epoch of a job that has never run: its states' entries come from
+files, and its sources are read on from given offsets. ` + "`run`" + ` goes on from there. A
+job that has epochs is refused. Nothing exists of the job until the last step, so
+that an import that fails or is killed is done again from its beginning.
+
+  spend import spend.parquet --state spend --offsets orders:0=1841,orders:1=1790
+  spend import --state spend=spend.csv --state shops=shops.avro --offsets group:old-spend
+
+Rows are those that ` + "`sluice state export`" + ` writes, in any order: a key, an element for map
+and list states, and a value, or the fields of keys and values as columns of their
+own. Columns are found by their names; a missing one has the default of its field. If
+the state has an Import function, the rows are what that takes. Two rows of one key
+are an error.
+
+--offsets gives offsets as SOURCE:PARTITION=OFFSET, with commas between, with the
+partitions' names as ` + "`sluice show`" + ` prints them; for Kafka also as TOPIC:NUMBER=OFFSET.
+Or it names a file with one in each line, or with JSON {"TOPIC":{"NUMBER":OFFSET}};
+or, as group:NAME, a group of consumers that has been stopped. All partitions of all
+sources must have one, unless --begin-rest begins the others where a new job would.
+
+Imported entries are not sent to sinks before they change.
+
+` + exitCodes(exitDone, exitError, exitUsage, 13, 14, 16),
+		Args: arguments(0, 1),
+		RunE: func(c *cobra.Command, args []string) error { return m.run(c, job, p, args) },
+	}
+	f := c.Flags()
+	f.StringArrayVar(&m.states, "state", nil, "the `state` of FILE, or STATE=FILE; may be repeated (default none)")
+	f.StringVar(&m.format, "format", "", "the `kind` of files: avro, parquet, jsonl or csv (default by the end of their names)")
+	f.StringArrayVar(&m.offsets, "offsets", nil, "the `offsets` at which sources are read on; may be repeated (default none)")
+	f.BoolVar(&m.settings.BeginRest, "begin-rest", false, "begin partitions without an offset where a new job would (default false)")
+	f.BoolVar(&m.settings.IgnoreUnknown, "ignore-unknown", false, "leave out columns and fields that the state lacks (default false)")
+	f.StringVar(&m.settings.TransactionPrefix, "transaction-prefix", "", "what the `names` of the job's transactions in Kafka begin with; fixed now (default the job's name and a slash)")
+	f.BoolVar(&m.settings.Volatile, "volatile", false, "let the store be on a file system that forgets it when the machine stops (default false)")
+	f.Bool("json", false, "write what was imported as a JSON object (default false)")
+	return c
+}
+
+func (m *importing) run(c *cobra.Command, job Job, p *place, args []string) error {
+	s := &m.settings
+	var err error
+	if s.Files, err = m.files(args); err != nil {
+		return err
+	}
+	given, err := parseOffsets(m.offsets)
+	if err != nil {
+		return err
+	}
+	s.Offsets, s.Groups = given.offsets, given.groups
+	if err := job.Check(); err != nil {
+		return err
+	}
+	if s.Store, err = p.open(); err != nil {
+		return err
+	}
+	s.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	progress, end := importProgress(c.ErrOrStderr(), p.env.Clock, s.Files)
+	s.Read = progress
+	var done Imported
+	_, err = untilSignal(c.Context(), func() {}, func(ctx context.Context) error {
+		if done, err = job.Import(ctx, *s); err == nil {
+			err = ctx.Err()
+		}
+		return err
+	})
+	end()
+	if err != nil {
+		return err
+	}
+	if done.States == nil && done.Offsets == nil {
+		return fmt.Errorf("%s: stopped; nothing was made of the job. Start the import again", job.Name)
+	}
+	slices.SortFunc(done.Offsets, func(a, b ImportedOffset) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Partition, b.Partition))
+	})
+	if asJSON(c) {
+		return writeJSON(c.OutOrStdout(), done)
+	}
+	return done.write(c.OutOrStdout(), job.Name)
+}
+
+// files are the files of the states.
+func (m *importing) files(args []string) (files []ImportFile, err error) {
+	if m.format != "" {
+		if _, err := tabular.ParseFormat(m.format); err != nil {
+			return nil, usagef("--format %s: use avro, parquet, jsonl or csv", m.format)
+		}
+	}
+	for _, value := range m.states {
+		name, path, own := strings.Cut(value, "=")
+		switch {
+		case name == "" || own && path == "":
+			return nil, usagef("--state %s: use it as STATE with FILE as the argument, or as STATE=FILE", value)
+		case !own && len(args) == 0:
+			return nil, usagef("--state %s: which file? Use it as --state %s=FILE", value, value)
+		case !own:
+			path, args = args[0], args[1:]
+		}
+		if m.format == "" {
+			if _, ok := tabular.FormatOf(path); !ok {
+				return nil, usagef("file %s: the end of its name tells no format; name it with --format", path)
+			}
+		}
+		files = append(files, ImportFile{State: name, Path: path, Format: m.format})
+	}
+	if len(args) > 0 {
+		return nil, usagef("file %s: of which state? Name it with --state", args[0])
+	}
+	return files, nil
+}
+
+func (i Imported) write(w io.Writer, job string) error {
+	for _, s := range i.States {
+		if _, err := fmt.Fprintf(w, "state %s: %s entries from %s rows\n", s.State, count(s.Entries), count(s.Rows)); err != nil {
+			return err
+		}
+	}
+	for _, o := range i.Offsets {
+		if _, err := fmt.Fprintf(w, "source %s, partition %s: from offset %d on\n", o.Source, printable(o.Partition), o.Next); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s has its first epoch; `run` goes on from there\n", job)
+	return err
+}
+
+// importProgress tells on a terminal how far the files have been read.
+func importProgress(errs io.Writer, clock env.Clock, files []ImportFile) (told func(state string, rows, bytes int64), end func()) {
+	if _, ok := terminal(errs); !ok {
+		return nil, func() {}
+	}
+	sizes := map[string]int64{}
+	for _, f := range files {
+		if info, err := os.Stat(f.Path); err == nil {
+			sizes[f.State] = info.Size()
+		}
+	}
+	line, began, of := &screen{w: errs}, clock.Now(), ""
+	shown := began
+	return func(state string, rows, bytes int64) {
+		now := clock.Now()
+		if state != of {
+			of, began = state, now
+		}
+		if now.Sub(shown) < shownEvery {
+			return
+		}
+		shown = now
+		line.show(importLine(state, rows, bytes, sizes[state], now.Sub(began)))
+	}, func() { line.show("") }
+}
+
+// importLine tells how far an import is.
+func importLine(state string, rows, bytes, of int64, took time.Duration) string {
+	text := fmt.Sprintf("state %s · %s rows · %s · %s/s", state, count(rows), size(bytes), count(int64(perSecond(rows, took))))
+	if speed := perSecond(bytes, took); speed > 0 && of > bytes {
+		left := time.Duration(float64(of-bytes) / speed * float64(time.Second))
+		text += " · about " + left.Round(time.Second).String() + " left"
+	}
+	return text
+}

@@ -1,0 +1,89 @@
+package tabular
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// chosen are the columns of a file, of those of a layout.
+type chosen struct {
+	columns []column
+	from    []int // for each, which of the file's; -1: none
+	absent  []string
+}
+
+// choose finds out whether a file has its parts whole, and finds the columns by
+// their names.
+func (l Layout) choose(names []string, o ReadOptions, flatOnly bool) (chosen, error) {
+	columns := l.flat()
+	if !flatOnly && l.isWhole(names) {
+		columns = l.whole()
+	}
+	at := map[string]int{}
+	var faults []string
+	for i, name := range names {
+		if _, ok := at[name]; ok {
+			faults = append(faults, fmt.Sprintf("column %s stands there twice", showName(name)))
+		}
+		at[name] = i
+	}
+	c := chosen{columns: columns, from: make([]int, len(columns))}
+	taken := make([]bool, len(names))
+	for i, col := range columns {
+		c.from[i] = -1
+		for _, name := range append([]string{col.name}, col.others...) {
+			place, ok := at[name]
+			switch {
+			case !ok || taken[place]:
+			case c.from[i] < 0:
+				c.from[i], taken[place] = place, true
+			default:
+				faults = append(faults, fmt.Sprintf("columns %s and %s are one", showName(names[c.from[i]]), showName(name)))
+				taken[place] = true
+			}
+		}
+		switch {
+		case c.from[i] >= 0:
+		case col.standard == "":
+			faults = append(faults, fmt.Sprintf("column %s (%s) is missing", col.name, col.typ.Word()))
+		default:
+			c.absent = append(c.absent, col.name)
+		}
+	}
+	if !o.Ignore {
+		for i, name := range names {
+			if !taken[i] && at[name] == i {
+				faults = append(faults, fmt.Sprintf("column %s has no place", showName(name)))
+			}
+		}
+	}
+	if len(faults) > mostFaults {
+		faults = append(faults[:mostFaults:mostFaults], fmt.Sprintf("and %d more", len(faults)-mostFaults))
+	}
+	if len(faults) > 0 {
+		return c, &ColumnsError{Faults: faults}
+	}
+	return c, nil
+}
+
+// mostFaults bounds how many columns an error lists.
+const mostFaults = 20
+
+// showName is a column's name of a file, which may be anything.
+func showName(name string) string {
+	if len(name) > shownBytes {
+		name = name[:shownBytes] + "…"
+	}
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '"' || r == 0x7f }) {
+		return fmt.Sprintf("%q", name)
+	}
+	return name
+}
+
+// isWhole tells whether a file has a column for each part that it must have.
+func (l Layout) isWhole(names []string) bool {
+	return !slices.ContainsFunc(l.Parts, func(p Part) bool {
+		return !slices.Contains(names, p.Name) && (p.Default == "" || p.Flat)
+	})
+}
