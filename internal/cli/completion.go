@@ -35,6 +35,7 @@ func (c completer) complete(cmd *cobra.Command) {
 		"branch":    c.flag(c.branches),
 		"drop":      c.flag(c.states),
 		"gap":       c.flag(c.sinks),
+		"from":      c.flag(c.savepoints),
 		"state":     c.flag(c.states),
 		"log-level": cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
 		"format":    cobra.FixedCompletions([]string{"avro", "csv", "jsonl"}, cobra.ShellCompDirectiveNoFileComp),

@@ -39,7 +39,7 @@ type SinkChecks struct {
 type planning struct {
 	drop, gap []string
 	from      string
-	epoch     int64
+	epoch     epochName
 	offline   bool
 	trying    trying
 }
@@ -49,7 +49,7 @@ type planning struct {
 var planSettings = []string{"store", "drop", "gap"}
 
 func planCommand(job Job, p *place) *cobra.Command {
-	l := planning{epoch: -1}
+	var l planning
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "What becomes of the job's state with this build, before anything is stopped",
@@ -81,7 +81,7 @@ columns, a registry's rule of compatibility), unless --offline says not to.
 	f := c.Flags()
 	addConsents(f, &l.drop, &l.gap)
 	f.StringVar(&l.from, "from", "", "plan from a `savepoint` instead of from where the job stands")
-	f.Int64Var(&l.epoch, "epoch", -1, "plan from the epoch of a `number`, as log tells it (default the newest)")
+	f.Var(&l.epoch, "epoch", "plan from an `epoch`: its number, as log tells it, or a savepoint (default the newest)")
 	f.BoolVar(&l.offline, "offline", false, "don't ask sinks (default false)")
 	l.trying.addTo(f)
 	f.Bool("json", false, "write the plan as a JSON object (default false)")
@@ -113,7 +113,7 @@ type planSide struct {
 }
 
 func (l planning) print(c *cobra.Command, job Job, p *place) error {
-	if l.from != "" && l.epoch >= 0 {
+	if l.from != "" && l.epoch != "" {
 		return usagef("--from and --epoch: one of the two")
 	}
 	if err := l.trying.check(); err != nil {
@@ -179,50 +179,19 @@ func (l planning) stands(ctx context.Context, name string, p *place) (*epoch.Job
 	if job == nil || err != nil {
 		return nil, epoch.Manifest{}, err
 	}
-	branch, err := liveBranch(ctx, job)
-	if err != nil {
-		return nil, epoch.Manifest{}, err
+	var m epoch.Manifest
+	if l.from != "" {
+		m, err = savepointManifest(ctx, job, l.from, "")
+	} else {
+		m, err = l.epoch.manifest(ctx, job, "")
 	}
-	switch {
-	case l.from != "":
-		m, err := savepointOf(ctx, job, l.from)
-		return job, m, err
-	case l.epoch >= 0:
-		m, err := job.Manifest(ctx, branch, epoch.FirstTask, epoch.Epoch(l.epoch))
-		if err == nil && m.Kind == epoch.Seal {
-			err = fmt.Errorf("%s: epoch %d is the branch's seal, which has no state; plan from epoch %d", name, l.epoch, l.epoch-1)
-		} else if err != nil {
-			err = fmt.Errorf("%w; `sluice log %s --limit 0` lists the epochs that are kept", err, name)
-		}
-		return job, m, err
-	}
-	head, err := job.Head(ctx, branch, epoch.FirstTask)
 	if none := (*epoch.NoLogError)(nil); errors.As(err, &none) {
-		return nil, epoch.Manifest{}, nil
+		return nil, m, nil
 	}
-	return job, head.Manifest, err
-}
-
-// savepointOf is the epoch of the newest savepoint of a name.
-func savepointOf(ctx context.Context, job *epoch.Job, name string) (epoch.Manifest, error) {
-	all, err := job.Savepoints(ctx)
-	if err != nil {
-		return epoch.Manifest{}, err
+	if err == nil && m.Kind == epoch.Seal {
+		err = fmt.Errorf("%s: epoch %d is the branch's seal, which has no state; plan from an epoch before it", name, m.Epoch)
 	}
-	var names []string
-	for _, s := range all { // of one name the newest comes first
-		if s.Name == name {
-			return job.Manifest(ctx, s.Branch, epoch.FirstTask, s.Tasks[epoch.FirstTask])
-		}
-		if len(names) == 0 || names[len(names)-1] != s.Name {
-			names = append(names, s.Name)
-		}
-	}
-	has := "none"
-	if len(names) > 0 {
-		has = strings.Join(names, ", ")
-	}
-	return epoch.Manifest{}, fmt.Errorf("%s: there is no savepoint %s; it has: %s", job.Name(), name, has)
+	return job, m, err
 }
 
 // held opens a job, and makes nothing; nil if the store, or the job, is not there.

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"context"
 	"encoding/json/v2"
 	"errors"
 	"flag"
@@ -18,10 +17,7 @@ import (
 	"github.com/twmb/avro/ocf"
 
 	"github.com/sluicestream/sluice"
-	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/cli"
-	"github.com/sluicestream/sluice/internal/epoch"
-	"github.com/sluicestream/sluice/store"
 )
 
 var update = flag.Bool("update", false, "write what the scripts' commands print into the scripts")
@@ -53,7 +49,6 @@ func TestScripts(t *testing.T) {
 			"plain":  plain,
 			"damage": damage,
 			"avro":   avroFile,
-			"pin":    pin,
 		},
 	})
 }
@@ -119,22 +114,6 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 		data[len(data)-1] ^= 1
 		ts.Check(os.WriteFile(name, data, 0o644))
 	}
-}
-
-// pin makes a savepoint of an epoch of the job spend: pin NAME EPOCH.
-func pin(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: pin NAME EPOCH")
-	}
-	number, err := strconv.ParseUint(args[1], 10, 64)
-	ts.Check(err)
-	s, err := store.OpenFolder(env.Real(), ts.MkAbs("sluice-data"))
-	ts.Check(err)
-	job, err := epoch.FindJob(context.Background(), env.Real(), s, "spend")
-	ts.Check(err)
-	at := epoch.Point{Branch: epoch.MainBranch, Tasks: map[string]epoch.Epoch{epoch.FirstTask: epoch.Epoch(number)}}
-	_, err = job.PutSavepoint(context.Background(), args[0], at, "a script")
-	ts.Check(err)
 }
 
 // avroFile writes the records of an Avro file to another as JSON, read by an
