@@ -83,6 +83,22 @@ func taskNamed(name string) func(task) (sample, error) {
 		return restoreJob
 	case "restore.floor":
 		return restoreFloor
+	case "parcels.write":
+		return writeParcels
+	case "plan.sample":
+		return planParcels
+	case "parcels.migrate":
+		return migrateParcels
+	case "carried.write":
+		return carriedWrite
+	case "resolve":
+		return readResolved
+	case "resolve.floor":
+		return readUnchanged
+	case "migrate":
+		return migrateState
+	case "migrate.floor":
+		return migrateFloor
 	case "amplification":
 		return amplify
 	case "start":

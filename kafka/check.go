@@ -33,6 +33,9 @@ func (s topicSink) Check(ctx context.Context, o connector.Opening) error {
 	if err != nil {
 		return connector.NotAsked(err)
 	}
+	if err := found.has(s.needs()...); err != nil {
+		return err
+	}
 	if err = s.look(ctx, client, found); err == nil || isAnswer(err) {
 		return err
 	}
@@ -54,11 +57,8 @@ func (s *topicSink) rehearse(ctx context.Context) error {
 }
 
 // look looks at the brokers and the topic, as opening does, and makes nothing.
-func (s *topicSink) look(ctx context.Context, client *kgo.Client, found *answer) error {
-	if err := found.has(s.needs()...); err != nil {
-		return err
-	}
-	if _, err := s.checkTransactions(found.versions); err != nil {
+func (s *topicSink) look(ctx context.Context, client *kgo.Client, brokers *answer) error {
+	if _, err := s.checkTransactions(brokers.versions); err != nil {
 		return err
 	}
 	state, err := describeTopic(ctx, client, s.topic)

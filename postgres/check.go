@@ -37,7 +37,7 @@ func (t *target) look(ctx context.Context, c *session) error {
 		return err
 	}
 	if err := t.checkDatabase(ctx, c); err != nil {
-		return err
+		return t.refuse(err)
 	}
 	r, err := t.inspect(ctx, c)
 	if err != nil {
@@ -46,8 +46,11 @@ func (t *target) look(ctx context.Context, c *session) error {
 	if r == nil && !t.settings.create {
 		return t.noTable()
 	}
-	if r != nil {
-		_, err = t.compare(ctx, c, r)
+	if r == nil {
+		return nil // opening makes it
+	}
+	if _, err = t.compare(ctx, c, r); err != nil {
+		err = t.refuse(err)
 	}
 	return err
 }

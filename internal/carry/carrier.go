@@ -200,16 +200,11 @@ func (c *carrier[R, S]) reader(chain Chain[S], number int, stored *schema.Schema
 		if err != nil {
 			return nil, err
 		}
-		read, err := o.reader(stored)
+		open, err := o.reader(stored)
 		if err != nil {
 			return nil, err
 		}
-		return func() func([]byte, *S) error {
-			return func(src []byte, s *S) (err error) {
-				*s, err = read(src)
-				return err
-			}
-		}, nil
+		return open, nil
 	}
 	read, err := readerOf(c.codec.Value, stored)
 	if err != nil {

@@ -22,7 +22,8 @@ type step[T any] struct {
 // opened is a step whose type has a schema.
 type opened[T any] struct {
 	schema *schema.Schema
-	reader func(stored *schema.Schema) (func(src []byte) (T, error), error)
+	// reader opens readers of stored values, each of one goroutine.
+	reader func(stored *schema.Schema) (func() func(src []byte, t *T) error, error)
 }
 
 // First begins a chain.
@@ -43,17 +44,19 @@ func Then[T, U any](c Chain[T], f func(T) (U, error)) Chain[U] {
 				if err != nil {
 					return opened[U]{}, err
 				}
-				return opened[U]{o.schema, func(stored *schema.Schema) (func([]byte) (U, error), error) {
-					read, err := o.reader(stored)
+				return opened[U]{o.schema, func(stored *schema.Schema) (func() func([]byte, *U) error, error) {
+					open, err := o.reader(stored)
 					if err != nil {
 						return nil, err
 					}
-					return func(src []byte) (u U, err error) {
-						t, err := read(src)
-						if err != nil {
-							return u, err
+					return func() func([]byte, *U) error {
+						read, t := open(), new(T)
+						return func(src []byte, u *U) error {
+							if err := read(src, t); err != nil {
+								return err
+							}
+							return call(name, f, t, u)
 						}
-						return call(name, f, t)
 					}, nil
 				}}, nil
 			},
@@ -82,17 +85,19 @@ func stepOf[A, T any](f func(A) (T, error)) step[T] {
 		if err != nil {
 			return opened[T]{}, fmt.Errorf("what %s takes: %w", name, err)
 		}
-		return opened[T]{typ.Schema(), func(stored *schema.Schema) (func([]byte) (T, error), error) {
+		return opened[T]{typ.Schema(), func(stored *schema.Schema) (func() func([]byte, *T) error, error) {
 			read, err := readerOf(typ, stored)
 			if err != nil {
 				return nil, err
 			}
-			return func(src []byte) (t T, err error) {
-				var a A
-				if err := readAll(read, src, &a); err != nil {
-					return t, err
+			return func() func([]byte, *T) error {
+				a := new(A) // is overwritten by each value; the function gets a copy
+				return func(src []byte, t *T) error {
+					if err := readAll(read, src, a); err != nil {
+						return err
+					}
+					return call(name, f, a, t)
 				}
-				return call(name, f, a)
 			}, nil
 		}}, nil
 	}}
@@ -129,16 +134,16 @@ func (e *functionError) Error() string { return e.function + ": " + e.cause.Erro
 func (e *functionError) Unwrap() error { return e.cause }
 
 // call calls an author's function, whose panics are errors.
-func call[A, T any](name string, f func(A) (T, error), a A) (t T, err error) {
+func call[A, T any](name string, f func(A) (T, error), a *A, t *T) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &functionError{name, fmt.Errorf("panic: %v", p)}
 		}
 	}()
-	if t, err = f(a); err != nil {
+	if *t, err = f(*a); err != nil {
 		err = &functionError{name, err}
 	}
-	return t, err
+	return err
 }
 
 // functionName names a function for people.

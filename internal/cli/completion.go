@@ -35,6 +35,7 @@ func (c completer) complete(cmd *cobra.Command) {
 		"branch":    c.flag(c.branches),
 		"drop":      c.flag(c.states),
 		"gap":       c.flag(c.sinks),
+		"state":     c.flag(c.states),
 		"log-level": cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
 		"format":    cobra.FixedCompletions([]string{"avro", "csv", "jsonl"}, cobra.ShellCompDirectiveNoFileComp),
 		"store":     folders,
@@ -43,6 +44,9 @@ func (c completer) complete(cmd *cobra.Command) {
 		if f := cmd.LocalFlags().Lookup(name); f != nil && f.Value.Type() != "bool" {
 			cmd.RegisterFlagCompletionFunc(name, values) // fails only if it has one already
 		}
+	}
+	if f := cmd.LocalFlags().Lookup("epoch"); f != nil && f.Value.Type() == new(epochName).Type() { // run has another of that name
+		cmd.RegisterFlagCompletionFunc("epoch", c.flag(c.savepoints))
 	}
 }
 
@@ -96,6 +100,8 @@ func (c completer) named(ctx context.Context, word, job string) []string {
 		return c.states(ctx, job)
 	case "SINK":
 		return c.sinks(ctx, job)
+	case "SAVEPOINT":
+		return c.savepoints(ctx, job)
 	case "BRANCH":
 		return c.branches(ctx, job)
 	}
@@ -150,6 +156,19 @@ func (c completer) states(ctx context.Context, job string) []string {
 
 func (c completer) sinks(ctx context.Context, job string) []string {
 	return slices.Sorted(maps.Keys(c.head(ctx, job).Sinks))
+}
+
+func (c completer) savepoints(ctx context.Context, name string) []string {
+	job, err := c.place.job(ctx, name)
+	if err != nil {
+		return nil
+	}
+	all, _ := job.Savepoints(ctx)
+	names := []string{}
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return slices.Compact(names)
 }
 
 func (c completer) branches(ctx context.Context, name string) []string {

@@ -125,6 +125,26 @@ func (askedSink) Check(_ context.Context, o connector.Opening) error {
 	return said
 }
 
+// spendStrictJob is a later build whose migration fails on some entries.
+func spendStrictJob() *sluice.Job {
+	job := sluice.NewJob("spend")
+	orders := job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
+	orders.KeyBy(order.byUser).
+		Fold(sluice.NewState[string, spendingText]("spend").Migrate(sluice.Migrate(strict)), func(s *spendingText, o order) { s.Orders += "I" }).
+		To("spend_by_user", file.Upsert("out/spend", func(_ string, s spendingText) row { return row{} }))
+	orders.KeyBy(order.byShop).Process(countShop).To("large", file.Append[order]("out/large", file.AsCSV()))
+	return job
+}
+
+type spendingText struct{ Orders string }
+
+func strict(s spending) (spendingText, error) {
+	if s.Cents > 1000 {
+		return spendingText{}, fmt.Errorf("too much: %d", s.Cents)
+	}
+	return spendingText{strings.Repeat("I", int(s.Orders))}, nil
+}
+
 // followJob reads its file as it grows, until it is told to stop.
 func followJob() *sluice.Job {
 	job := sluice.NewJob("follow")

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/plan"
 )
@@ -38,6 +41,7 @@ type planning struct {
 	from      string
 	epoch     int64
 	offline   bool
+	trying    trying
 }
 
 // planSettings are the settings that plan has in common with run: what its other
@@ -62,7 +66,9 @@ nor changed. Each part has a line with one of these verdicts:
   refused   neither
 
 run makes the same plan, and refuses the last two, and the third last without the
-flags that it names. Sinks are asked whether this build could open them (a table's
+flags that it names. What is carried over is tried on some of the stored entries,
+those that have not changed for the longest time and the largest values among them:
+an entry that fails makes the state refused, and is named. Sinks are asked whether this build could open them (a table's
 columns, a registry's rule of compatibility), unless --offline says not to.
 
 ` + exitCodes(exitDone, exitError, exitUsage, 14, 20, 21, 22, 23, 24),
@@ -77,6 +83,7 @@ columns, a registry's rule of compatibility), unless --offline says not to.
 	f.StringVar(&l.from, "from", "", "plan from a `savepoint` instead of from where the job stands")
 	f.Int64Var(&l.epoch, "epoch", -1, "plan from the epoch of a `number`, as log tells it (default the newest)")
 	f.BoolVar(&l.offline, "offline", false, "don't ask sinks (default false)")
+	l.trying.addTo(f)
 	f.Bool("json", false, "write the plan as a JSON object (default false)")
 	return c
 }
@@ -109,6 +116,9 @@ func (l planning) print(c *cobra.Command, job Job, p *place) error {
 	if l.from != "" && l.epoch >= 0 {
 		return usagef("--from and --epoch: one of the two")
 	}
+	if err := l.trying.check(); err != nil {
+		return err
+	}
 	if err := job.Check(); err != nil {
 		return err
 	}
@@ -131,11 +141,22 @@ func (l planning) print(c *cobra.Command, job Job, p *place) error {
 		out.NeverRan = true
 		return out.write(c)
 	}
-	in, err := plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap})
+	var in plan.Input
+	looks := 0
+	trials, err := l.trying.try(ctx, p.env, stored, func(ctx context.Context) (epoch.Manifest, map[string]*carry.Way, error) {
+		if looks++; looks > 1 { // the epoch was cleaned away
+			if stored, m, err = l.stands(ctx, job.Name, p); err != nil {
+				return m, nil, err
+			}
+		}
+		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap})
+		return m, in.Ways, err
+	})
 	if err != nil {
 		return err
 	}
 	made := plan.Compare(in)
+	made.Attach(trials, slices.Collect(maps.Keys(l.trying.setAside)))
 	unasked := l.ask(ctx, job, stored, p.env, made)
 	out.Branch, out.Task, out.Epoch, out.Position = m.Branch, m.Task, m.Epoch, m.Position
 	out.Stored = &planSide{m.Version, m.Build}
@@ -281,7 +302,7 @@ func (d planned) table(style styles) *table {
 		for _, n := range l.Notes {
 			why = append(why, "note: "+n)
 		}
-		if l.Trial != nil {
+		if l.Trial != nil && l.Verdict != plan.Same {
 			why = append(why, "tried: "+tried(l.Trial))
 		}
 		if l.Do != "" {
@@ -296,15 +317,6 @@ func (d planned) table(style styles) *table {
 		}
 	}
 	return t
-}
-
-// tried sums up a trial.
-func tried(t *plan.Trial) string {
-	s := fmt.Sprintf("%s of %s entries, %s failed", count(t.Tried), count(t.Entries), count(t.Failed))
-	if len(t.Failures) > 0 {
-		s += ", first " + t.Failures[0].Key + ": " + t.Failures[0].Why
-	}
-	return s
 }
 
 // verdict colours a verdict: those that a run is refused for, and those that

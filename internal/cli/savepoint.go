@@ -284,7 +284,7 @@ func writeSavepoints(c *cobra.Command, job *epoch.Job, listed []listedSavepoint)
 func savepointDropCommand(p *place) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use:   "drop NAME [JOB]",
+		Use:   "drop SAVEPOINT [JOB]",
 		Short: "Take a name from an epoch",
 		Long: `Take a name from an epoch: clean-up removes what nothing else needs. Of several
 savepoints of a name the newest goes, and the one before counts again, unless --all

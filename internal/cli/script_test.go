@@ -29,15 +29,16 @@ var update = flag.Bool("update", false, "write what the scripts' commands print 
 // The test's own executable is the sluice command and the jobs, by its name.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"sluice":      func() { os.Exit(cli.RunSluice(os.Args[1:])) },
-		"spend":       func() { sluice.Main(spendJob()) },
-		"spend-less":  func() { sluice.Main(spendLessJob()) },
-		"spend-other": func() { sluice.Main(spendOtherJob()) },
-		"spend-asked": func() { sluice.Main(spendAskedJob()) },
-		"follow":      func() { sluice.Main(followJob()) },
-		"stuck":       func() { sluice.Main(stuckJob()) },
-		"faulty":      func() { sluice.Main(faultyJob()) },
-		"clicks":      func() { sluice.Main(clicksJob()) },
+		"sluice":       func() { os.Exit(cli.RunSluice(os.Args[1:])) },
+		"spend":        func() { sluice.Main(spendJob()) },
+		"spend-less":   func() { sluice.Main(spendLessJob()) },
+		"spend-strict": func() { sluice.Main(spendStrictJob()) },
+		"spend-other":  func() { sluice.Main(spendOtherJob()) },
+		"spend-asked":  func() { sluice.Main(spendAskedJob()) },
+		"follow":       func() { sluice.Main(followJob()) },
+		"stuck":        func() { sluice.Main(stuckJob()) },
+		"faulty":       func() { sluice.Main(faultyJob()) },
+		"clicks":       func() { sluice.Main(clicksJob()) },
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -68,9 +69,20 @@ func (s snapshot) form(name string) (state.Form, error) {
 }
 
 // entries goes through a state's entries in a range of slots.
-func (s snapshot) entries(ctx context.Context, f state.Form, slots epoch.Slots) func(yield func(*state.Entry, error) bool) {
+func (s snapshot) entries(ctx context.Context, f state.Form, slots epoch.Slots) iter.Seq2[*state.Entry, error] {
+	return s.unlessCleaned(ctx, state.Read(ctx, s.job.Store(), s.job.Name(), f, s.epoch.State[f.Name].Segments, slots))
+}
+
+// slot goes through the entries of one slot, without reading all that lies before.
+func (s snapshot) slot(ctx context.Context, f state.Form, slot epoch.Slot) iter.Seq2[*state.Entry, error] {
+	only := []epoch.Slots{{First: slot, Last: slot}}
+	return s.unlessCleaned(ctx, state.ReadSlots(ctx, s.job.Store(), s.job.Name(), f, s.epoch.State[f.Name].Segments, only))
+}
+
+// unlessCleaned tells an epoch that was cleaned away meanwhile from damage.
+func (s snapshot) unlessCleaned(ctx context.Context, entries iter.Seq2[*state.Entry, error]) iter.Seq2[*state.Entry, error] {
 	return func(yield func(*state.Entry, error) bool) {
-		for e, err := range state.Read(ctx, s.job.Store(), s.job.Name(), f, s.epoch.State[f.Name].Segments, slots) {
+		for e, err := range entries {
 			if err != nil {
 				err = s.job.Missed(ctx, s.epoch, err)
 			}
@@ -228,7 +240,7 @@ func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) erro
 	out := bufio.NewWriter(w)
 	render := newJSONWriter(f)
 	found := false
-	for e, err := range s.entries(ctx, f, epoch.Slots{First: slot, Last: slot}) {
+	for e, err := range s.slot(ctx, f, slot) {
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ var arrows = []arrow{
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
 	{"internal/carry", "connector schema internal/epoch internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/migrate", "env schema store internal/carry internal/epoch internal/state", ""},
-	{"internal/plan", "schema store internal/carry internal/epoch internal/migrate internal/state", ""},
+	{"internal/plan", "env schema store internal/avrofile internal/carry internal/epoch internal/migrate internal/state", ""},
 	{"internal/engine", "connector env schema internal/carry internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
 	{"internal/runner", "connector env schema store internal/carry internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/tabular internal/vitals", "github.com/cespare/xxhash/v2"},

@@ -9,9 +9,18 @@ import (
 	"github.com/sluicestream/sluice/store"
 )
 
+// blocks are those of a segment, or some of them, one after the other.
+type blocks interface {
+	// next returns the records of the next block and their number, in buf's memory
+	// if that is enough; after the last the error is [io.EOF].
+	next(ctx context.Context, buf []byte) ([]byte, int, error)
+	// unreadable says why what next returned can't be read.
+	unreadable(cause error) error
+}
+
 // cursor stands at one record of a segment.
 type cursor struct {
-	segment *segment
+	segment blocks
 	age     int // the number of the segment: higher ones are newer
 	at      span
 	record  []byte // and what is behind it in the block
@@ -31,13 +40,21 @@ type merger struct {
 	begun   bool
 }
 
-// openMerger opens segments, the oldest first. It is to be closed.
-func openMerger(ctx context.Context, st store.Store, job string, f Form, segments []epoch.Segment) (*merger, error) {
+// newMerger returns a merger of no segments.
+func newMerger(f Form) (*merger, error) {
 	compare, err := f.comparer()
 	if err != nil {
 		return nil, err
 	}
-	m := &merger{split: newSplitter(f), compare: compare}
+	return &merger{split: newSplitter(f), compare: compare}, nil
+}
+
+// openMerger opens segments, the oldest first. It is to be closed.
+func openMerger(ctx context.Context, st store.Store, job string, f Form, segments []epoch.Segment) (*merger, error) {
+	m, err := newMerger(f)
+	if err != nil {
+		return nil, err
+	}
 	for age, told := range segments {
 		s, err := openSegment(ctx, st, job, f, told)
 		if err != nil {

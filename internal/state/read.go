@@ -29,23 +29,29 @@ func Read(ctx context.Context, st store.Store, job string, f Form, segments []ep
 			return
 		}
 		defer m.close()
-		var e Entry
-		for {
-			c, err := m.next(ctx)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if c == nil || c.at.slot > slots.Last {
-				return
-			}
-			if c.at.slot < slots.First || c.record[c.at.branch] == branchDeleted {
-				continue
-			}
-			m.split.entry(&e, c.record, c.at)
-			if !yield(&e, nil) {
-				return
-			}
+		m.entries(ctx, slots, yield)
+	}
+}
+
+// entries yields the entries in a range of slots, of which the merger stands
+// before the first or further ahead. It returns whether to go on behind them.
+func (m *merger) entries(ctx context.Context, slots epoch.Slots, yield func(*Entry, error) bool) bool {
+	var e Entry
+	for {
+		c, err := m.next(ctx)
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		if c == nil || c.at.slot > slots.Last {
+			return true
+		}
+		if c.at.slot < slots.First || c.record[c.at.branch] == branchDeleted {
+			continue
+		}
+		m.split.entry(&e, c.record, c.at)
+		if !yield(&e, nil) {
+			return false
 		}
 	}
 }

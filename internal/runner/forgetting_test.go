@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
@@ -63,5 +65,41 @@ func TestForgettingHasABound(t *testing.T) {
 	f.add(forget(forgetsAtOnce + 1)) // now it has its turn
 	if open := f.after(0); len(open) != 1 || open[0].N != forgetsAtOnce+1 {
 		t.Errorf("then %v are held", open)
+	}
+}
+
+// A merge takes away what was deleted before it began, and no more; what it wrote, and
+// no manifest has, is rubbish once the next merge has taken it up.
+func TestWhatAMergeSettles(t *testing.T) {
+	segment := func(path string) epoch.Segment { return epoch.Segment{Path: path, Rows: 1} }
+	a, b, deletes, x, y := segment("a"), segment("b"), segment("deletes"), segment("x"), segment("y")
+	c := &committer{
+		r:        &runner{o: Options{Graph: engine.NewGraph()}},
+		merging:  &merging{running: map[string]*underWay{"s": {}}},
+		segments: map[string][]epoch.Segment{"s": {a, b, deletes}}, // deletes came while the first merge ran
+		edited:   map[string]epoch.Epoch{"s": 9}, changed: make(chan struct{}),
+	}
+	c.r.left.tried("x")
+	c.r.left.tried("y")
+	check := func(when string, owed bool, segments ...epoch.Segment) {
+		t.Helper()
+		if c.purging() != owed || !slices.Equal(c.segments["s"], segments) {
+			t.Errorf("%s: merges are owed: %t; the segments are %v", when, c.purging(), c.segments["s"])
+		}
+		head := epoch.Manifest{State: map[string]epoch.StateEntry{"s": {Edited: 9, Segments: []epoch.Segment{a, b, deletes}}}}
+		if news := c.purged(&head); news == owed || !owed && (head.State["s"].Edited != 0 || !slices.Equal(head.State["s"].Segments, segments)) {
+			t.Errorf("%s: to be noted: %t, %+v", when, news, head.State["s"])
+		}
+	}
+	if err := c.merged(merged{state: "s", inputs: []epoch.Segment{a, b}, output: x, edited: 5}); err != nil {
+		t.Fatal(err)
+	}
+	check("a merge that began before the edits", true, x, deletes)
+	if err := c.merged(merged{state: "s", inputs: []epoch.Segment{x, deletes}, output: y, edited: 9}); err != nil {
+		t.Fatal(err)
+	}
+	check("a merge of all", false, y)
+	if rubbish := c.r.left.take(); !slices.Equal(rubbish, []string{"x"}) {
+		t.Errorf("what goes is %v", rubbish)
 	}
 }
