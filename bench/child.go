@@ -111,6 +111,12 @@ func taskNamed(name string) func(task) (sample, error) {
 		return farmRun
 	case "clean":
 		return cleanFarm
+	case "export":
+		return exportOnce
+	case "export.copy":
+		return exportCopy
+	case "export.job":
+		return exportJob
 	case "stalled":
 		return stalledJob
 	case "takeover.own":

@@ -70,6 +70,7 @@ func figures() []figure {
 		{"stalled.memory", measureStalled, nil},
 		{"takeover", measureTakeover, nil},
 		{"gc", measureClean, nil},
+		{"export", measureExport, nil},
 		{"kafka.count.json", measureKafkaJSON, (*bench).onKafka},
 		{"kafka.count.avro", measureKafkaAvro, (*bench).onKafka},
 		{"kafka.exactly-once", measureExactlyOnce, (*bench).onKafka},

@@ -166,6 +166,9 @@ func (x *exporting) file(ctx context.Context, errs io.Writer, path string, s sna
 	if err := file.Chmod(0o644); err != nil {
 		return 0, err
 	}
+	if err := file.Sync(); err != nil {
+		return 0, err
+	}
 	if err := file.Close(); err != nil {
 		return 0, err
 	}

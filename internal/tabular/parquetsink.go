@@ -22,7 +22,7 @@ type shreds struct {
 
 // parquetSink writes a Parquet file.
 type parquetSink struct {
-	file   *parquet.Writer
+	file   *parquet.GenericWriter[any] // rows have no Go type
 	layout Layout
 	shape  shape
 	inHand int // bytes in the row group in hand
@@ -34,7 +34,7 @@ func newParquetSink(w io.Writer, l Layout) (sink, error) {
 	if p.columns > parquet.MaxColumnIndex {
 		return nil, fmt.Errorf("%s: %d columns are more than the %d of a Parquet file; use another format", l.Name, p.columns, parquet.MaxColumnIndex)
 	}
-	file := parquet.NewWriter(w, parquet.NewSchema(parquetName(l.Name), s.node),
+	file := parquet.NewGenericWriter[any](w, parquet.NewSchema(parquetName(l.Name), s.node),
 		parquet.Compression(&parquet.Snappy), parquet.KeyValueMetadata(stateMeta, l.Name))
 	return &parquetSink{file: file, layout: l, shape: s}, nil
 }
