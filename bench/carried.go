@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -108,7 +107,7 @@ func readUnchanged(t task) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readInto(t, typ.Decode)
+	return readInto(t, typ.Decode, func(a *account) int64 { return a.Cents })
 }
 
 // readResolved reads what is stored as the new type.
@@ -125,11 +124,11 @@ func readResolved(t task) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readInto(t, reader.Decode)
+	return readInto(t, reader.Decode, func(a *accountNow) int64 { return a.Cents })
 }
 
-// readInto reads all values into one of a type.
-func readInto[T any](t task, decode func(src []byte, v *T) ([]byte, error)) (sample, error) {
+// readInto reads all values into one of a type, and adds up their amounts.
+func readInto[T any](t task, decode func(src []byte, v *T) ([]byte, error), cents func(v *T) int64) (sample, error) {
 	st, segment, err := carriedStore(t.setting)
 	if err != nil {
 		return nil, err
@@ -138,7 +137,7 @@ func readInto[T any](t task, decode func(src []byte, v *T) ([]byte, error)) (sam
 	if err != nil {
 		return nil, err
 	}
-	began, n := settledCPU(), 0
+	began, n, sum := settledCPU(), 0, int64(0)
 	var v T
 	for e, err := range state.Read(context.Background(), st, carriedJob, form, []epoch.Segment{segment}, epoch.AllSlots) {
 		if err != nil {
@@ -148,13 +147,13 @@ func readInto[T any](t task, decode func(src []byte, v *T) ([]byte, error)) (sam
 			return nil, err
 		}
 		n++
+		sum += cents(&v)
 	}
 	took := settledCPU() - began
 	if n != t.scale(allCarried) {
 		return nil, fmt.Errorf("expected %d accounts, found %d", t.scale(allCarried), n)
 	}
-	runtime.KeepAlive(v)
-	return sample{cpuSeconds: took.Seconds()}, nil
+	return sample{cpuSeconds: took.Seconds(), "cents": float64(sum)}, nil
 }
 
 // carriedWay is how the accounts come from what is stored.
@@ -388,6 +387,9 @@ func measureResolve(b *bench) ([]Result, error) {
 		s, floor, err := b.compare("resolve", "resolve.floor", "", cpuSeconds, 5)
 		if err != nil {
 			return Result{}, err
+		}
+		if s["cents"] != floor["cents"] {
+			return Result{}, errors.New("what is resolved has other amounts")
 		}
 		entries := float64(b.setting.scale(allCarried)) / 1e6
 		return Result{
