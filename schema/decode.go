@@ -70,11 +70,17 @@ func (d *decoder) run(src []byte, pos int, base unsafe.Pointer, depth int) (int,
 				*(*int64)(p) = int64(u>>1) ^ -int64(u&1)
 			}
 		case decodeString:
-			n, start, err := readLength(src, pos)
-			if err != nil {
-				return 0, op.fail(err)
+			start := pos + 1
+			if pos < len(src) && src[pos] < 0x80 && src[pos]&1 == 0 && start+int(src[pos]>>1) <= len(src) {
+				pos = start + int(src[pos]>>1) // a short text, as most are
+			} else {
+				var n int
+				var err error
+				if n, start, err = readLength(src, pos); err != nil {
+					return 0, op.fail(err)
+				}
+				pos = start + n
 			}
-			pos = start + n
 			*(*string)(p) = string(src[start:pos])
 		case decodeBool:
 			if pos >= len(src) {
