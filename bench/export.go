@@ -45,7 +45,7 @@ func exportOnce(t task) (sample, error) {
 		if err != nil {
 			return err
 		}
-		o := state.ExportOptions{Workers: runtime.GOMAXPROCS(0), Plain: t.Variant == "plain"}
+		o := state.ExportOptions{Workers: runtime.GOMAXPROCS(0), Plain: t.Variant == "plain", Sync: out.Sync}
 		rows, err = state.Export(ctx, st, restoreJobs, form, head.Manifest.State["accounts"].Segments, out, o)
 		return err
 	})

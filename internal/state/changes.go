@@ -74,3 +74,18 @@ func (c *Changes) record(i uint32) []byte {
 	}
 	return c.Buf[c.Index[i].Start:end]
 }
+
+// live tells whether none of the changes is a delete.
+func live(changes []*Changes) bool {
+	for _, c := range changes {
+		if c == nil {
+			continue
+		}
+		for i := range c.Index {
+			if r := &c.Index[i]; c.Buf[r.Start+uint64(r.Rest)] == branchDeleted {
+				return false
+			}
+		}
+	}
+	return true
+}

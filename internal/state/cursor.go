@@ -1,9 +1,11 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/store"
@@ -68,6 +70,11 @@ func openMerger(ctx context.Context, st store.Store, job string, f Form, segment
 	return m, nil
 }
 
+// live tells whether all segments say that they have no deletes.
+func (m *merger) live() bool {
+	return !slices.ContainsFunc(m.open, func(s *segment) bool { return s.file.Meta(deletesKey) != noDeletes })
+}
+
 func (m *merger) close() {
 	for _, s := range m.open {
 		s.close()
@@ -123,11 +130,12 @@ func (m *merger) leaveRow(ctx context.Context) error {
 }
 
 // sameRow finds another cursor at the row of the first, or returns 0. In a heap
-// one of these is always right under the top.
+// one of these is always right under the top. Equal keys have equal encodings, which
+// is seen faster than their order.
 func (m *merger) sameRow() int {
 	first := m.heap[0]
 	for i := 1; i < min(3, len(m.heap)); i++ {
-		if c := m.heap[i]; c.at.slot == first.at.slot && m.compare(c.row(), first.row()) == 0 {
+		if c := m.heap[i]; c.at.slot == first.at.slot && bytes.Equal(c.row(), first.row()) {
 			return i
 		}
 	}

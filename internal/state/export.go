@@ -20,6 +20,9 @@ type ExportOptions struct {
 	// Written, if not nil, is told from time to time how many entries and bytes have
 	// been written so far, by one goroutine.
 	Written func(entries, bytes int64)
+	// Sync, if not nil, makes what was written durable. It is called beside the rest
+	// now and then, so that less is left to wait for when the caller does it last.
+	Sync func() error
 }
 
 // Export writes what a state's segments, the oldest first, hold to one Avro object
@@ -60,6 +63,8 @@ const (
 	// piecesPerWorker bounds the pieces under way: one is made, one waits to be
 	// hashed or written.
 	piecesPerWorker = 2
+	// syncBytes is how much is written between two calls of Sync.
+	syncBytes = 32 << 20
 	// sumBytes is how much of a segment is hashed at once.
 	sumBytes = 256 << 10
 )
@@ -75,6 +80,7 @@ type export struct {
 	pieces []piece
 	file   *avrofile.Writer
 	copies bool // blocks of the base are copied
+	synced int64
 }
 
 // made is a piece's bytes.
@@ -116,10 +122,19 @@ func (x *export) run(ctx context.Context) error {
 		defer close(hashed)
 		x.sumCopied(ctx, order, hashed, check)
 	})
+	due := make(chan struct{}, 1)
 	running.Go(func() {
+		for range due {
+			if ctx.Err() == nil {
+				check(x.o.Sync())
+			}
+		}
+	})
+	running.Go(func() {
+		defer close(due)
 		for p := range hashed {
 			if ctx.Err() == nil {
-				check(x.write(p))
+				check(x.write(p, due))
 			}
 			free <- p
 		}
@@ -145,16 +160,24 @@ func (x *export) hand(ctx context.Context, free <-chan *made, work, order chan<-
 	}
 }
 
-func (x *export) write(p *made) error {
+// write writes a piece, and says when a Sync is due.
+func (x *export) write(p *made, due chan<- struct{}) error {
 	if p.records == 0 {
 		return nil
 	}
 	if err := x.file.AppendBlocks(p.blocks, p.records); err != nil {
 		return err
 	}
+	so := x.file.Written()
 	if x.o.Written != nil {
-		so := x.file.Written()
 		x.o.Written(so.Records, so.Bytes)
+	}
+	if x.o.Sync != nil && so.Bytes >= x.synced+syncBytes {
+		select {
+		case due <- struct{}{}:
+			x.synced = so.Bytes
+		default: // one is under way, and the next waits
+		}
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ const segmentFormat = 1
 const (
 	formatKey = "sluice.format"
 	stateKey  = "sluice.state"
-	// deletesKey tells, where it is known before the first record, that none of a
-	// segment's records is a delete: then its blocks can be copied as they are.
+	// deletesKey tells that none of a segment's records is a delete: then an export
+	// can copy its blocks as they are.
 	deletesKey = "sluice.deletes"
 	noDeletes  = "none"
 )

@@ -22,7 +22,7 @@ func Merge(ctx context.Context, st store.Store, job, path string, f Form, segmen
 		return epoch.Segment{}, err
 	}
 	defer m.close()
-	w, err := newSegment(ctx, st, job, path, f, size, oldest)
+	w, err := newSegment(ctx, st, job, path, f, size, oldest || m.live())
 	if err != nil {
 		return epoch.Segment{}, err
 	}

@@ -21,7 +21,7 @@ func Write(ctx context.Context, st store.Store, job, path string, f Form, change
 			size += int64(len(c.Buf))
 		}
 	}
-	w, err := newSegment(ctx, st, job, path, f, size, false)
+	w, err := newSegment(ctx, st, job, path, f, size, live(changes))
 	if err != nil {
 		return epoch.Segment{}, err
 	}
