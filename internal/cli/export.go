@@ -101,7 +101,7 @@ func (x *exporting) run(c *cobra.Command, p *place, args []string) error {
 		if x.to != "-" {
 			return x.files(ctx, c, s, forms)
 		}
-		_, err := x.export(ctx, c.OutOrStdout(), c.ErrOrStderr(), s, forms[0])
+		_, err := x.export(ctx, c.OutOrStdout(), nil, c.ErrOrStderr(), s, forms[0])
 		return err
 	})
 }
@@ -171,7 +171,7 @@ func (x *exporting) file(ctx context.Context, errs io.Writer, path string, s sna
 	}
 	defer os.Remove(file.Name()) // fails once it has its name
 	defer file.Close()
-	if n, err = x.export(ctx, file, errs, s, f); err != nil {
+	if n, err = x.export(ctx, file, file.Sync, errs, s, f); err != nil {
 		return 0, err
 	}
 	if err := file.Chmod(0o644); err != nil {
@@ -189,8 +189,9 @@ func (x *exporting) file(ctx context.Context, errs io.Writer, path string, s sna
 // exportBuffer is what is written at once.
 const exportBuffer = 256 << 10
 
-// export writes a state and returns the number of its entries.
-func (x *exporting) export(ctx context.Context, w, errs io.Writer, s snapshot, f state.Form) (n int64, err error) {
+// export writes a state and returns the number of its entries. sync, if not nil, may
+// be called meanwhile.
+func (x *exporting) export(ctx context.Context, w io.Writer, sync func() error, errs io.Writer, s snapshot, f state.Form) (n int64, err error) {
 	format, err := tabular.ParseFormat(x.format)
 	if err != nil {
 		return 0, err
@@ -198,7 +199,7 @@ func (x *exporting) export(ctx context.Context, w, errs io.Writer, s snapshot, f
 	progress, end := x.progress(errs, s, f)
 	defer end()
 	if format == tabular.Avro {
-		o := state.ExportOptions{Plain: x.compress == "none", Workers: runtime.GOMAXPROCS(0), Written: progress}
+		o := state.ExportOptions{Plain: x.compress == "none", Workers: runtime.GOMAXPROCS(0), Written: progress, Sync: sync}
 		n, err = state.Export(ctx, s.job.Store(), s.job.Name(), f, s.epoch.State[f.Name].Segments, w, o)
 		return n, s.job.Missed(ctx, s.epoch, err)
 	}
