@@ -159,8 +159,8 @@ var changes = []change{
 		"state spend: migrates: spend: entries get new keys by main.intKeys",
 	}},
 	{name: "keys that the migration doesn't take", before: keyed[bool], after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
-		"key spend: replay: spend: its keys can't be carried over by main.intKeys: it takes int64, and stored are boolean",
-	}, refusals: []string{"spend: its keys can't be carried over by main.intKeys: it takes int64, and stored are boolean"}},
+		"key spend: replay: spend, key: can't be carried over by main.intKeys: it takes int64, and stored are boolean",
+	}, refusals: []string{"spend, key: can't be carried over by main.intKeys: it takes int64, and stored are boolean"}},
 	{name: "another meaning of the key", after: func(b *build) { spendAs(b, meanings{key: 1}, carry.Spec[string, spend]{}) }, want: []string{
 		"key spend: replay: spend, key: its meaning is 1 and was 0: the keys mean something else now, and no MigrateKeys says what becomes of them",
 	}, refusals: []string{"spend, key: its meaning is 1"}},
