@@ -122,6 +122,14 @@ var changes = []change{
 		b.operate("backs", "fold", "main.(*Spend).Sub", "main.Order.SellerID", "orders")
 		keep(b, "backs", "backs", "value", meanings{}, carry.Spec[string, spend]{Takes: []carry.Taken[spend]{{Name: "refunds"}}})
 	}, want: []string{"state backs: resolves: backs: taken over from state refunds"}, notes: []string{"state refunds: taken over by state backs"}},
+	{name: "a state that is split", after: func(b *build) {
+		b.without("refunds", "refunds")
+		for _, name := range []string{"backs", "fronts"} {
+			b.operate(name, "fold", "main."+name, "main.Order.SellerID", "orders")
+			keep(b, name, name, "value", meanings{}, carry.Spec[string, spend]{Takes: []carry.Taken[spend]{{Name: "refunds"}}})
+		}
+	}, want: []string{"state backs: resolves: backs: taken over from state refunds", "state fronts: resolves: fronts: taken over from state refunds"},
+		notes: []string{"state refunds: taken over by state backs, fronts"}},
 	{name: "a state that can't be taken over", after: func(b *build) {
 		b.without("refunds", "refunds")
 		b.operate("backs", "fold", "main.(*Spend).Sub", "main.Order.SellerID", "orders")

@@ -134,21 +134,17 @@ func (c *comparison) key(l *Line, state string) {
 	}
 }
 
-// takenBy names the state of this build that takes a stored one over, or would
-// if it could.
-func (c *comparison) takenBy(name string) (by string, is bool) {
+// takers name the states of this build that take a stored one over, or would if
+// they could.
+func (c *comparison) takers(name string) (by []string) {
 	for state, way := range sorted(c.Ways) {
 		if state == name || way == nil {
 			continue
 		}
-		for _, s := range way.Sources {
-			if s.Stored.Name == name {
-				return state, true
-			}
-		}
-		if slices.ContainsFunc(way.Refusals, func(r carry.Refusal) bool { return r.State == name }) {
-			return state, true
+		if slices.ContainsFunc(way.Sources, func(s carry.Source) bool { return s.Stored.Name == name }) ||
+			slices.ContainsFunc(way.Refusals, func(r carry.Refusal) bool { return r.State == name }) {
+			by = append(by, state)
 		}
 	}
-	return "", false
+	return by
 }

@@ -142,7 +142,7 @@ func (c *comparison) sinkInputs(l *Line, old, now epoch.Part) {
 // succeeds tells whether the states of new inputs take over those that are gone.
 func (c *comparison) succeeds(added, gone []string) bool {
 	for _, name := range gone {
-		if by, taken := c.takenBy(name); !taken || !slices.Contains(added, by) {
+		if !slices.ContainsFunc(c.takers(name), func(by string) bool { return slices.Contains(added, by) }) {
 			return false
 		}
 	}

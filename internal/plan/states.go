@@ -37,9 +37,8 @@ func (c *comparison) states() {
 
 // goneState is a stored state that this build lacks.
 func (c *comparison) goneState(l *Line) {
-	by, taken := c.takenBy(l.Name)
-	if taken {
-		l.Note("taken over by state " + by)
+	if by := c.takers(l.Name); len(by) > 0 {
+		l.Note("taken over by state " + list(by))
 		return
 	}
 	c.drop(l, l.Name, l.Name+": no operator has it any more")
