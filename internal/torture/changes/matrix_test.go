@@ -382,20 +382,9 @@ func (w *world) plan(c change) {
 // check compares the states of the job's newest epoch.
 func (w *world) check(want states, when string) {
 	w.t.Helper()
-	st, err := store.OpenFolder(env.Real(), filepath.Join(w.folder, "store"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	j, err := epoch.FindJob(w.t.Context(), env.Real(), st, "changes")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	head, err := j.Head(w.t.Context(), epoch.MainBranch, epoch.FirstTask)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	head := w.head()
 	for name, values := range want {
-		entry, ok := head.Manifest.State[name]
+		entry, ok := head.State[name]
 		if ok != (values != nil) {
 			w.t.Errorf("%s: state %s is there: %v", when, name, ok)
 			continue
@@ -403,7 +392,7 @@ func (w *world) check(want states, when string) {
 		if !ok {
 			continue
 		}
-		got := w.read(st, name, entry)
+		got := w.read(name, entry)
 		if name == "sum" && len(values) == 1 {
 			maps.DeleteFunc(got, func(key, _ string) bool { return values[key] == "" })
 		}
@@ -414,8 +403,12 @@ func (w *world) check(want states, when string) {
 }
 
 // read reads a state as JSON.
-func (w *world) read(st store.Store, name string, entry epoch.StateEntry) map[string]string {
+func (w *world) read(name string, entry epoch.StateEntry) map[string]string {
 	w.t.Helper()
+	st, err := store.OpenFolder(env.Real(), filepath.Join(w.folder, "store"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	form, err := state.FormOf(name, entry)
 	if err != nil {
 		w.t.Fatal(err)
