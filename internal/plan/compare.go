@@ -24,6 +24,10 @@ type Input struct {
 	Old, New epoch.Version
 	// Ways are those of New's states, by their names.
 	Ways map[string]*carry.Way
+	// Absent says of sinks of New that are back after an absence what they were:
+	// in the version that last had them, or if nothing tells which that is, in all
+	// that had them.
+	Absent map[string][]epoch.Part
 	// Drop and Gap are the consents that are given.
 	Drop, Gap []string
 	// Dropped are the names that consents may give though nothing is dropped under

@@ -159,8 +159,8 @@ var changes = []change{
 		"state spend: migrates: spend: entries get new keys by main.intKeys",
 	}},
 	{name: "keys that the migration doesn't take", before: keyed[bool], after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
-		"key spend: replay: spend: its keys can't be carried over by main.intKeys: it takes int64, and stored are boolean",
-	}, refusals: []string{"spend: its keys can't be carried over by main.intKeys: it takes int64, and stored are boolean"}},
+		"key spend: replay: spend, key: can't be carried over by main.intKeys: it takes int64, and stored are boolean",
+	}, refusals: []string{"spend, key: can't be carried over by main.intKeys: it takes int64, and stored are boolean"}},
 	{name: "another meaning of the key", after: func(b *build) { spendAs(b, meanings{key: 1}, carry.Spec[string, spend]{}) }, want: []string{
 		"key spend: replay: spend, key: its meaning is 1 and was 0: the keys mean something else now, and no MigrateKeys says what becomes of them",
 	}, refusals: []string{"spend, key: its meaning is 1"}},
@@ -276,6 +276,32 @@ var changes = []change{
 			m.Sinks["log"] = epoch.SinkState{Record: "r", Confirmed: 30, Dropped: "consented"}
 		},
 		want: []string{"sink log: resolves: log: back after an absence, in which it did not get positions 31 to 40"}},
+	{name: "a sink back as it was", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		notes: []string{"sink pg: back; it goes on where it stood"}},
+	{name: "a sink back with another target", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		after:    func(b *build) { set(b.Sinks, "pg", "target", "spend_v2") },
+		want:     []string{`sink pg: refused: pg, target: "spend" → "spend_v2": what it has written would be told apart by nobody`},
+		refusals: []string{"sink pg, target"}},
+	{name: "a sink back with another target, before it wrote anything", before: func(b *build) { delete(b.Sinks, "pg") }, absent: sinksOf("pg", same),
+		head:  func(m *epoch.Manifest) { m.Sinks["pg"] = epoch.SinkState{Confirmed: 40, Dropped: "consented"} },
+		after: func(b *build) { set(b.Sinks, "pg", "target", "spend_v2") }},
+	{name: "a sink back with a gap and another key", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 30), gap: []string{"pg"},
+		absent: sinksOf("pg", same), after: func(b *build) { rows[int64, row](b, "pg", true) },
+		want:     []string{"sink pg: refused: pg: back after an absence, in which it did not get positions 31 to 40 | pg, key: string → long: its rows would be told apart by another key"},
+		refusals: []string{"sink pg, key"}},
+	{name: "a sink back with a column more", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		after: func(b *build) { rows[string, rowMore](b, "pg", true) },
+		want:  []string{"sink pg: resolves: pg.City: added (nullable string)"}},
+	{name: "a sink back with a column less", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		after:    func(b *build) { rows[string, rowShort](b, "pg", true) },
+		want:     []string{"sink pg: consent: pg.Note: removed (nullable string)"},
+		refusals: []string{"sink pg.Note: would be dropped; allow it with --drop pg.Note"}},
+	{name: "a sink back that had two forms", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40),
+		absent: sinksOf("pg", same, func(b *build) { set(b.Sinks, "pg", "target", "spend_v0") }, same),
+		want:   []string{`sink pg: refused: pg, target: "spend_v0" → "spend": what it has written would be told apart by nobody`},
+		notes:  []string{"sink pg: the log does not tell any more which of 3 forms it had last; the one counts that it differs from the most"}, refusals: []string{"sink pg, target"}},
+	{name: "a sink back of which nothing is known", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40),
+		notes: []string{"sink pg: nothing tells what it was before; see to it that it writes to the same place"}},
 	{name: "another table", after: func(b *build) { set(b.Sinks, "pg", "target", "spend_v2") },
 		want:     []string{`sink pg: refused: pg, target: "spend" → "spend_v2": what it has written would be told apart by nobody`},
 		refusals: []string{"sink pg, target"}},
@@ -365,6 +391,26 @@ func keyed[K comparable](b *build) {
 
 func window(b *build, size string) {
 	b.Operators["spend"] = part("fold", []string{"orders"}, "window", size)
+}
+
+func same(*build) {}
+
+// away is a sink that is gone since a position.
+func away(sink string, confirmed epoch.Position) func(m *epoch.Manifest) {
+	return func(m *epoch.Manifest) {
+		m.Sinks[sink] = epoch.SinkState{Record: "r", Confirmed: confirmed, Dropped: "consented"}
+	}
+}
+
+// sinksOf is a sink as builds had it.
+func sinksOf(sink string, forms ...func(b *build)) map[string][]epoch.Part {
+	absent := map[string][]epoch.Part{}
+	for _, form := range forms {
+		b := firstBuild()
+		form(b)
+		absent[sink] = append(absent[sink], b.Sinks[sink])
+	}
+	return absent
 }
 
 func untouched(m *epoch.Manifest) {

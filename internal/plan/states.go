@@ -79,12 +79,12 @@ func (c *comparison) newState(l *Line) {
 func (c *comparison) refusedState(l *Line, way *carry.Way) {
 	for _, r := range way.Refusals {
 		switch {
-		case ofKey(r):
+		case r.OfRows():
 			l.Note("its key can't be carried over; the key's line says why")
-		case ofKind(r):
-			l.Add(Refused, r, "give the state a new name")
+		case r.Part == carry.OfKind:
+			l.Add(Refused, r.String(), "give the state a new name")
 		default:
-			l.Add(Replay, r, wayOut)
+			l.Add(Replay, r.String(), wayOut)
 		}
 	}
 	c.otherDifferences(l)
