@@ -20,7 +20,7 @@ import (
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/fsck"
-	"github.com/sluicestream/sluice/internal/state"
+	"github.com/sluicestream/sluice/internal/state/statetest"
 	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
@@ -126,53 +126,17 @@ func (p *place) job() *epoch.Job {
 
 func (p *place) head() epoch.Manifest {
 	p.t.Helper()
-	head, err := p.job().Head(p.t.Context(), epoch.MainBranch, epoch.FirstTask)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return head.Manifest
+	return statetest.Head(p.t, p.store, "golden")
 }
 
 // check compares states.
 func (p *place) check(m epoch.Manifest, want held) {
 	p.t.Helper()
 	for name, values := range want {
-		entry, ok := m.State[name]
-		if !ok {
-			p.t.Errorf("epoch %d has no state %s", m.Epoch, name)
-			continue
-		}
-		if got := p.read(name, entry); !maps.Equal(got, values) {
+		if got := statetest.Values(p.t, p.store, "golden", m, name); !maps.Equal(got, values) {
 			p.t.Errorf("epoch %d, state %s:\n got %v\nwant %v", m.Epoch, name, got, values)
 		}
 	}
-}
-
-func (p *place) read(name string, entry epoch.StateEntry) map[string]string {
-	p.t.Helper()
-	form, err := state.FormOf(name, entry)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	out := map[string]string{}
-	for e, err := range state.Read(p.t.Context(), p.store, "golden", form, entry.Segments, epoch.AllSlots) {
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		key, _, err := schema.JSON(form.Key)(nil, e.Key)
-		if err == nil && form.Element != nil {
-			key, _, err = schema.JSON(form.Element)(append(key, ' '), e.Element)
-		}
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		value, _, err := schema.JSON(form.Value)(nil, e.Value)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		out[string(key)] = string(value)
-	}
-	return out
 }
 
 // TestWrite writes the checkpoint of today's format.

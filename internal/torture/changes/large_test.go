@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/state/statetest"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -95,17 +96,14 @@ func TestThreeOfMany(t *testing.T) {
 // head is the job's newest manifest.
 func (w *world) head() epoch.Manifest {
 	w.t.Helper()
+	return statetest.Head(w.t, w.store(), "changes")
+}
+
+func (w *world) store() store.Store {
+	w.t.Helper()
 	st, err := store.OpenFolder(env.Real(), filepath.Join(w.folder, "store"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	j, err := epoch.FindJob(w.t.Context(), env.Real(), st, "changes")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	head, err := j.Head(w.t.Context(), epoch.MainBranch, epoch.FirstTask)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return head.Manifest
+	return st
 }
