@@ -295,7 +295,7 @@ var changes = []change{
 	{name: "a sink back with a column less", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
 		after:    func(b *build) { rows[string, rowShort](b, "pg", true) },
 		want:     []string{"sink pg: consent: pg.Note: removed (nullable string)"},
-		refusals: []string{"sink pg.Note: would be dropped; allow it with --drop pg.Note"}},
+		refusals: []string{"sink pg.Note: removed (nullable string): data would be lost; allow it with --drop pg.Note"}},
 	{name: "a sink back that had two forms", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40),
 		absent: sinksOf("pg", same, func(b *build) { set(b.Sinks, "pg", "target", "spend_v0") }, same),
 		want:   []string{`sink pg: refused: pg, target: "spend_v0" → "spend": what it has written would be told apart by nobody`},
