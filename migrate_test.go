@@ -371,8 +371,11 @@ func TestMigrationFails(t *testing.T) {
 		`{"state":"count","key":"ann","value":{"Count":2},"function":"sluice_test.onlyShort","error":"two is too many"}`,
 		`{"state":"count","key":"cid","value":{"Count":3},"function":"sluice_test.onlyShort","error":"panic: three"}`,
 	}
-	if !slices.Equal(lines[1:], want) || !strings.HasPrefix(lines[0], `{"job":"folding","state":"count","manifest":"`) {
+	if !slices.Equal(lines[1:], want) || !strings.HasPrefix(lines[0], `{"job":"folding","state":"count","from":"`) {
 		t.Fatalf("set aside:\n%s", strings.Join(lines, "\n"))
+	}
+	if names, err := os.ReadDir(folder); err != nil || len(names) != 1 {
+		t.Fatalf("left in the folder: %v, %v", names, err)
 	}
 	// Another migration doesn't write over the file.
 	m.Replace(folding(byUser, sluice.NewState[string, countSum]("count").Migrate(sluice.Migrate(textToCount).Then(countToSum)), (*countSum).add))
@@ -428,5 +431,28 @@ func TestMigrationCrashes(t *testing.T) {
 	slices.Sort(sums)
 	if sums = slices.Compact(sums); len(sums) != 2 {
 		t.Fatalf("%d different segments, want that of the migration and that of the last epoch", len(sums))
+	}
+}
+
+// A start that is killed once the file of failed entries is there, and before the
+// manifest is, is repeated as it was.
+func TestSetAsideCrashes(t *testing.T) {
+	first := folding(byUser, sluice.NewState[string, countOnly]("count"), (*countOnly).add)
+	for n := 1; ; n++ {
+		m := newMigrating(t, first, threePayments...)
+		file := filepath.Join(t.TempDir(), "failed.jsonl")
+		m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"count": file} })
+		m.Replace(folding(byUser, sluice.NewState[string, countText]("count").Migrate(sluice.Migrate(onlyShort)), (*countText).add))
+		crashed := m.Crash(n)
+		m.Step()
+		if got := storedState(t, m.st, "folding", "count"); !maps.Equal(got, map[string]string{`"bob"`: `{"Count":"1"}`}) {
+			t.Fatalf("after a crash at write %d: %v", n, got)
+		}
+		if lines := strings.Count(readFile(t, file), "\n"); lines != 2 {
+			t.Fatalf("after a crash at write %d: the file has %d lines", n, lines)
+		}
+		if !crashed {
+			return
+		}
 	}
 }
