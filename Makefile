@@ -44,7 +44,7 @@ check: ## format, vet, staticcheck, go.mod, and the repository's own rules
 	@echo "Checking the repository's own rules."
 	@go test ./internal/rules/...
 
-bench: ## measure against hand-written programs; writes docs/measured.md and bench/results.json
+bench: ## measure against hand-written programs; writes docs/measured.md
 	@echo "Measuring. Nothing else should run on this machine meanwhile."
 	@go run ./bench
 
