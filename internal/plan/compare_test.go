@@ -133,7 +133,7 @@ var changes = []change{
 		keep(b, "totals", "totals", "value", meanings{}, carry.Spec[string, spend]{})
 		b.Sinks["totals"] = part("file.json", []string{"totals"}, "target", "totals", "mode", "append")
 		rows[string, row](b, "totals", false)
-	}, want: []string{"state totals: partial: totals: it begins empty, and lacks what was read of orders before epoch 42, and never will"},
+	}, want: []string{"state totals: partial: totals: it begins empty: it has not seen what was read of orders before epoch 42, and never will"},
 		notes: []string{"state totals: incomplete because of it, for ever: sink totals", "sink totals: new; it begins at position 41"}},
 	{name: "a new state of a new source", after: func(b *build) {
 		b.Sources["logins"] = part("kafka", nil, "topics", "logins", "target", "logins", "codec", "json")
@@ -204,7 +204,7 @@ var changes = []change{
 		b.operate("once", "process", "", "main.Order.UserID", "orders")
 		keep(b, "once", "once", "value", meanings{}, carry.Spec[string, spend]{})
 		inputs(b.Operators, "spend", "once")
-	}, want: []string{"state once: partial: once: it begins empty, and lacks what was read of orders before epoch 42, and never will"},
+	}, want: []string{"state once: partial: once: it begins empty: it has not seen what was read of orders before epoch 42, and never will"},
 		notes: []string{"operator spend: it gets nothing more of orders; what came of that stays", "operator spend: it gets what comes of once from now on", "state once: incomplete because of it, for ever: sink pg"}},
 	{name: "another source for an operator", after: func(b *build) { inputs(b.Operators, "spend", "clicks") },
 		want: []string{"operator spend: partial: spend: it has not seen what came of clicks before epoch 42, and never will"}},
@@ -515,7 +515,7 @@ func TestPartial(t *testing.T) {
 	}.plan(t)
 	got, err := json.Marshal(p.Partial(), json.Deterministic(true))
 	const missed = `{"why":"it has not seen what came of orders before epoch 42"}`
-	want := `{"pages":` + missed + `,"spend":{"why":"began at 7","until":9},"totals":{"why":"it begins empty, and lacks what was read of orders before epoch 42"},"visits":` + missed + `}`
+	want := `{"pages":` + missed + `,"spend":{"why":"began at 7","until":9},"totals":{"why":"it begins empty: it has not seen what was read of orders before epoch 42"},"visits":` + missed + `}`
 	if err != nil || string(got) != want {
 		t.Errorf("partial are %s (%v), expected %s", got, err, want)
 	}
