@@ -181,8 +181,8 @@ func measureAmplification(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "write.amplification", Value: s["all"] / s["own"], Unit: "bytes per byte",
-		what: fmt.Sprintf("%d epochs of %d uniform updates on 1M keys: all bytes written for the state per byte of the epochs' own segments", epochs, epochUpdates),
-		why:  "a restore reads few segments (at most 12), which has to be paid for by rewriting the large ones more often",
+		What: fmt.Sprintf("%d epochs of %d uniform updates on 1M keys: all bytes written for the state per byte of the epochs' own segments", epochs, epochUpdates),
+		Why:  "a restore reads few segments (at most 12), which has to be paid for by rewriting the large ones more often",
 	}.within(8)
 	r.note("%.0f merges, at most %.0f segments at an epoch's end, %.1f GB written", s["merges"], s["most"], s["all"]/1e9)
 	return []Result{r}, nil

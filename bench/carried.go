@@ -394,7 +394,7 @@ func measureResolve(b *bench) ([]Result, error) {
 		entries := float64(b.setting.scale(allCarried)) / 1e6
 		return Result{
 			Name: "resolve", Value: entries / s[cpuSeconds], Unit: "M/CPU-s",
-			what: fmt.Sprintf("%.1fM stored entries of about 100 bytes read into a type with a field more and two in other places; floor: read unchanged", entries),
+			What: fmt.Sprintf("%.1fM stored entries of about 100 bytes read into a type with a field more and two in other places; floor: read unchanged", entries),
 		}.against(entries / floor[cpuSeconds]).atLeast(0.7), nil
 	})
 }
@@ -411,8 +411,8 @@ func measureMigrate(b *bench) ([]Result, error) {
 		entries := float64(b.setting.scale(allCarried)) / 1e6
 		r := Result{
 			Name: "migrate", Value: entries / s[cpuSeconds], Unit: "M/CPU-s",
-			what: fmt.Sprintf("%.1fM stored entries of about 100 bytes decoded, migrated by the author's function and encoded; floor: the same by hand, which gives the same bytes", entries),
-			why:  "what an author's type looks like is known only when the job starts, so that its fields are read and written from a list",
+			What: fmt.Sprintf("%.1fM stored entries of about 100 bytes decoded, migrated by the author's function and encoded; floor: the same by hand, which gives the same bytes", entries),
+			Why:  "what an author's type looks like is known only when the job starts, so that its fields are read and written from a list",
 		}.against(entries / floor[cpuSeconds]).atLeast(0.8)
 		r.note("with reading and writing the state, its check sums included, %.2f M/CPU-s, by hand %.2f, where nothing is checked; %.0f MB are written", entries/s["whole"], entries/floor["whole"], s["bytes"]/1e6)
 		return r, nil

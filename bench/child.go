@@ -117,6 +117,10 @@ func taskNamed(name string) func(task) (sample, error) {
 		return exportCopy
 	case "export.job":
 		return exportJob
+	case "export.rate":
+		return exportRate
+	case "export.spread":
+		return exportSpread
 	case "stalled":
 		return stalledJob
 	case "takeover.own":

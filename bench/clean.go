@@ -137,12 +137,12 @@ func measureClean(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "gc", Value: s[cpuSeconds] * 1e6, Unit: "µs",
-		what: fmt.Sprintf("CPU per object that a clean-up of %d epochs removes from a folder", epochs),
+		What: fmt.Sprintf("CPU per object that a clean-up of %d epochs removes from a folder", epochs),
 	}.within(1000)
 	r.note("%.0f objects in %.1f s; %.0f epochs are kept", s["removed"], s[wallSeconds], s["kept"])
 	run := Result{
 		Name: "gc.run", Value: with[cpuSeconds] * 1e9, Unit: "ns",
-		what: fmt.Sprintf("CPU per record of a job at full input while it cleans up %d epochs, the clean-up's CPU included; floor: the same with --keep-epochs -1", epochs),
+		What: fmt.Sprintf("CPU per record of a job at full input while it cleans up %d epochs, the clean-up's CPU included; floor: the same with --keep-epochs -1", epochs),
 	}.against(without[cpuSeconds] * 1e9).atMost(1.1)
 	run.note("%.0f objects were removed in that time, the last one %.1f s before its end; %.0fM records", with["removed"], with["still deleting"], with["records"]/1e6)
 	return []Result{r, run}, nil

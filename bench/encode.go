@@ -266,8 +266,8 @@ func measureEncode(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "barrier.encode", Value: s[cpuSeconds] * 1e9, Unit: "ns",
-		what: fmt.Sprintf("CPU per dirty entry at a barrier, %d of %d entries, cold caches; floor: a loop that appends the same bytes from the same memory", dirtyEntries, allKeys),
-		why:  "memory: each entry and its key are fetched from it, here as in the floor; the engine also writes an index for the sort, and looks at the marks of what the next epoch has touched",
+		What: fmt.Sprintf("CPU per dirty entry at a barrier, %d of %d entries, cold caches; floor: a loop that appends the same bytes from the same memory", dirtyEntries, allKeys),
+		Why:  "memory: each entry and its key are fetched from it, here as in the floor; the engine also writes an index for the sort, and looks at the marks of what the next epoch has touched",
 	}.against(floor[cpuSeconds] * 1e9).atMost(1.5)
 	return []Result{r}, nil
 }

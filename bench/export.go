@@ -1,49 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"sync/atomic"
 	"time"
 
-	"github.com/sluicestream/sluice"
-	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/state"
-	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/store"
 )
-
-// exportKeys is the number of accounts that the job touches while they are exported.
-const exportKeys = 1000
-
-// exportRunning is the job that holds the accounts, with input without end for a few
-// of them.
-func exportRunning() *sluice.Job {
-	var names [exportKeys]string
-	for i := range names {
-		names[i] = "customer-" + strconv.Itoa(i*2654435761%100_000_000_000)
-	}
-	source := numbers[int64]{count: 1 << 50, partitions: 4, value: []byte("x"), decoder: func() func(*connector.Batch, int, *int64) error {
-		return func(b *connector.Batch, i int, v *int64) error {
-			*v = b.Records[i].Offset
-			return nil
-		}
-	}}
-	job := sluice.NewJob(restoreJobs)
-	job.From("numbers", source).
-		KeyBy(func(i int64) string { return names[i%exportKeys] }).
-		Fold(sluice.NewState[string, account]("accounts"), func(a *account, i int64) { *a = accountOf(i) })
-	return job
-}
 
 // exportPath is the exported file.
 func exportPath(s setting) string { return filepath.Join(s.Dir, "accounts.avro") }
@@ -75,23 +45,9 @@ func exportOnce(t task) (sample, error) {
 		if err != nil {
 			return err
 		}
-		buffered := bufio.NewWriterSize(out, 256<<10)
-		entries := state.Read(ctx, st, restoreJobs, form, head.Manifest.State["accounts"].Segments, epoch.AllSlots)
-		var row []byte
-		rows, err = tabular.Write(ctx, buffered, tabular.Avro, tabular.Entries(form.Name, form.Key, nil, form.Value), tabular.WriteOptions{Workers: runtime.GOMAXPROCS(0)}, func(yield func([]byte, error) bool) {
-			for e, err := range entries {
-				if err == nil {
-					row = append(append(row[:0], e.Key...), e.Value...)
-				}
-				if !yield(row, err) {
-					return
-				}
-			}
-		})
-		if err != nil {
-			return err
-		}
-		return buffered.Flush()
+		o := state.ExportOptions{Workers: runtime.GOMAXPROCS(0), Plain: t.Variant == "plain"}
+		rows, err = state.Export(ctx, st, restoreJobs, form, head.Manifest.State["accounts"].Segments, out, o)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -135,62 +91,6 @@ func told(out *os.File, began time.Time) (sample, error) {
 	return sample{wallSeconds: took, "bytes": float64(info.Size()), cpuSeconds: cpu().Seconds()}, nil
 }
 
-// exportJob runs the job at full input, and measures its own CPU per record. In the
-// variants "export" and "export.copy" another process does that meanwhile, again and
-// again; its fastest is told.
-func exportJob(t task) (sample, error) {
-	st, err := store.OpenFolder(env.Real(), restoreFolder(t.setting))
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	var records, seen atomic.Int64
-	var began time.Duration
-	running := make(chan struct{})
-	o := sluice.Options{Store: st, Log: quiet(), Committed: func(c sluice.Committed) {
-		if n := seen.Add(1); n == 3 { // the first ones find caches cold
-			began = cpu()
-			close(running)
-		} else if n > 3 {
-			records.Add(c.Records)
-		}
-	}}
-	ended := make(chan error, 1)
-	go func() { ended <- exportRunning().Run(ctx, o) }()
-	select {
-	case err := <-ended:
-		return nil, fmt.Errorf("the job ended by itself: %w", errors.Join(err, errors.New("too early")))
-	case <-running:
-	}
-	best := sample{}
-	for until := time.Now().Add(cleanLength(t.setting)); time.Now().Before(until); {
-		if t.Variant == "" {
-			time.Sleep(time.Until(until))
-			continue
-		}
-		s, err := startChild(task{setting: t.setting, Name: t.Variant})
-		if err != nil {
-			return nil, err
-		}
-		if best[wallSeconds] == 0 || s[wallSeconds] < best[wallSeconds] {
-			best = s
-		}
-	}
-	used := cpu() - began
-	n := records.Load()
-	stop()
-	if err := <-ended; err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, errors.New("the job has committed too few epochs")
-	}
-	best["per record"] = used.Seconds() / float64(n)
-	best["records"] = float64(n)
-	return best, nil
-}
-
 func measureExport(b *bench) ([]Result, error) {
 	if err := os.RemoveAll(restoreFolder(b.setting)); err != nil {
 		return nil, err
@@ -200,33 +100,72 @@ func measureExport(b *bench) ([]Result, error) {
 	if _, err := b.child("restore.write", ""); err != nil {
 		return nil, err
 	}
-	alone, err := b.child("export.job", "")
+	flat, err := b.child("export.rate", "")
 	if err != nil {
 		return nil, err
 	}
-	exporting, err := b.child("export.job", "export")
+	half := func(variant string) (sample, error) {
+		return startChild(task{setting: b.setting, Name: "export.job", Variant: variant, Load: load{Rate: flat["rate"] / 2}})
+	}
+	alone, err := half("")
 	if err != nil {
 		return nil, err
 	}
-	copying, err := b.child("export.job", "export.copy")
+	exporting, err := half("export")
 	if err != nil {
 		return nil, err
 	}
-	idle, err := b.child("export", "")
+	copying, err := half("export.copy")
 	if err != nil {
 		return nil, err
 	}
 	speed := func(s sample) float64 { return s["bytes"] / 1e6 / s[wallSeconds] }
 	r := Result{
 		Name: "export", Value: speed(exporting), Unit: "MB/s",
-		what: fmt.Sprintf("export of %.1fM entries of about 100 bytes to Avro while their job runs at full input; both are synced; floor: a copy of the exported file while it does", float64(b.setting.scale(allAccounts))/1e6),
-		why:  "the segments' blocks are unpacked, held against their sums, put together of other parts and packed again",
+		What: fmt.Sprintf("export of %.1fM entries of about 100 bytes to Avro while their job runs at half load, that is half the rate up to which its lag stays flat, all of it for %d keys; both files are synced; floor: a copy of the exported file while it does; medians", float64(b.setting.scale(allAccounts))/1e6, exportKeys),
+		Why:  "what is copied is hashed, to be held against the manifest; blocks that newer segments touch are unpacked, merged and packed again",
 	}.against(speed(copying)).atLeast(0.5)
-	r.note("%.0f MB in %.1f s; with the job stopped %.0f MB/s, and %.1f s of CPU", exporting["bytes"]/1e6, exporting[wallSeconds], speed(idle), idle[cpuSeconds])
+	r.note("%.0f MB in %.2f s with %.2f s of CPU, the median of %.0f; the copy in %.2f s with %.2f s, of %.0f", exporting["bytes"]/1e6, exporting[wallSeconds], exporting[cpuSeconds], exporting["times"], copying[wallSeconds], copying[cpuSeconds], copying["times"])
+	r.note("lag stays flat up to %.1fM records/s; at full input it is %.1fM/s, within a fifth", flat["rate"]/1e6, flat["full"]/1e6)
 	run := Result{
 		Name: "export.run", Value: exporting["per record"] * 1e9, Unit: "ns",
-		what: "CPU per record of that job while it is exported from, again and again; floor: without",
+		What: "CPU per record of that job at half load while it is exported from, again and again; floor: without",
 	}.against(alone["per record"] * 1e9).atMost(1.1)
-	run.note("%.1fM records with exports, %.1fM without", exporting["records"]/1e6, alone["records"]/1e6)
+	run.note("%.1fM records with exports, %.1fM without; while the file is copied again and again: %.0f ns", exporting["records"]/1e6, alone["records"]/1e6, copying["per record"]*1e9)
+	if err := b.noteStopped(&r, speed); err != nil {
+		return nil, err
+	}
 	return []Result{r, run}, nil
 }
+
+// noteStopped measures exports with the job stopped, of states few of whose blocks
+// newer segments touch, and all.
+func (b *bench) noteStopped(r *Result, speed func(sample) float64) error {
+	both := func(variant string) (exported, copied sample, err error) {
+		if _, err := b.child("export", variant); err != nil { // what is copied first
+			return nil, nil, err
+		}
+		return b.compare("export", "export.copy", variant, wallSeconds, 3)
+	}
+	few, copied, err := both("")
+	if err != nil {
+		return err
+	}
+	r.note("with the job stopped %.0f MB/s and %.2f s of CPU, a copy %.0f MB/s, the best of 3", speed(few), few[cpuSeconds], speed(copied))
+	if _, err := startChild(task{setting: b.setting, Name: "export.spread", Load: load{Rate: spreadRate}}); err != nil {
+		return err
+	}
+	all, copied, err := both("")
+	if err != nil {
+		return err
+	}
+	plain, copiedPlain, err := both("plain")
+	if err != nil {
+		return err
+	}
+	r.note("stopped after changes that lie evenly in all of it, so that nothing can be copied: %.0f MB/s and %.2f s of CPU, a copy %.0f MB/s; uncompressed %.0f MB/s and %.2f s of CPU, a copy %.0f MB/s", speed(all), all[cpuSeconds], speed(copied), speed(plain), plain[cpuSeconds], speed(copiedPlain))
+	return nil
+}
+
+// spreadRate is the rate of changes that lie evenly in all accounts, a second.
+const spreadRate = 200_000

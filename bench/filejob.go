@@ -74,7 +74,7 @@ func measureZipf(b *bench) ([]Result, error) {
 
 func measureUniform(b *bench) ([]Result, error) {
 	r, s, err := b.measureFiles("uniform", 2)
-	r.why = "half of the CPU goes into decoding JSON, which the floor does with the same decoder; nearly every record changes an entry of its own, which is encoded twice (for the state and for the sink), sorted twice, hashed, compressed and read back for its delivery"
+	r.Why = "half of the CPU goes into decoding JSON, which the floor does with the same decoder; nearly every record changes an entry of its own, which is encoded twice (for the state and for the sink), sorted twice, hashed, compressed and read back for its delivery"
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func (b *bench) measureFiles(distribution string, target float64) (Result, sampl
 	n := float64(b.setting.scale(allOrders))
 	r := Result{
 		Name: "job.file." + distribution, Value: s[processCPU] / n * 1e9, Unit: "ns",
-		what: fmt.Sprintf("CPU per record of the whole job: %.0fM JSON records of about 150 bytes from 4 files, 1M keys (%s), epochs of 1 s, fsync on, the table written to files; floor: decode and count with a goroutine per core, the same outputs, no checkpoint", n/1e6, distribution),
-		why:  fileWhy,
+		What: fmt.Sprintf("CPU per record of the whole job: %.0fM JSON records of about 150 bytes from 4 files, 1M keys (%s), epochs of 1 s, fsync on, the table written to files; floor: decode and count with a goroutine per core, the same outputs, no checkpoint", n/1e6, distribution),
+		Why:  fileWhy,
 	}.against(floor[processCPU] / n * 1e9).atMost(target)
 	r.note("%.0f epochs and %.0f MB of output in files; the floor: %.0f flushes and %.0f MB", s["epochs"], s["output bytes"]/1e6, floor["flushes"], floor["output bytes"]/1e6)
 	return r, s, nil

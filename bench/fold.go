@@ -165,8 +165,8 @@ func measureFold(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "engine.fold", Value: s[cpuSeconds] * 1e9, Unit: "ns",
-		what: "CPU per record through Filter, Map, KeyBy, Fold on 1M keys (uniform), records decoded beforehand; floor: a loop over the same records and one map per core",
-		why:  "a record crosses from the goroutine that decoded it to the shard that owns its key, which the floor's maps, one per core and never put together, don't need",
+		What: "CPU per record through Filter, Map, KeyBy, Fold on 1M keys (uniform), records decoded beforehand; floor: a loop over the same records and one map per core",
+		Why:  "a record crosses from the goroutine that decoded it to the shard that owns its key, which the floor's maps, one per core and never put together, don't need",
 	}.against(floor[cpuSeconds] * 1e9).atMost(1.5)
 	r.Reached = r.Reached && s["allocations"] < 0.001
 	r.Target += ", 0 allocations"

@@ -222,8 +222,8 @@ func (b *bench) measureCount(format string) ([]Result, error) {
 	perRecord := 1e9 / float64(n)
 	r := Result{
 		Name: "kafka.count." + format, Value: s[cpuSeconds] * perRecord, Unit: "ns",
-		what: fmt.Sprintf("CPU per record of the job's process: %.1fM %s records of about 200 bytes from 4 partitions of a real broker, 1M keys (zipf), epochs of 1 s, each a transaction, fsync on; floor: a program of the client library alone that polls, decodes, counts in a map and writes the same rows each second, without transactions or anything durable", float64(n)/1e6, strings.ToUpper(format)),
-		why:  countWhy[format],
+		What: fmt.Sprintf("CPU per record of the job's process: %.1fM %s records of about 200 bytes from 4 partitions of a real broker, 1M keys (zipf), epochs of 1 s, each a transaction, fsync on; floor: a program of the client library alone that polls, decodes, counts in a map and writes the same rows each second, without transactions or anything durable", float64(n)/1e6, strings.ToUpper(format)),
+		Why:  countWhy[format],
 	}.against(floor[cpuSeconds] * perRecord).atMost(1.4)
 	r.note("%.0f epochs and %.0f rows for %.0f users; the floor: %.0f flushes and %.0f rows", s["epochs"], s["rows"], s["users"], floor["flushes"], floor["rows"])
 	return []Result{r}, nil
@@ -250,8 +250,8 @@ func measureExactlyOnce(b *bench) ([]Result, error) {
 	perRecord := 1e9 / float64(n)
 	r := Result{
 		Name: "kafka.exactly-once", Value: s[cpuSeconds] * perRecord, Unit: "ns",
-		what: "CPU per record of the job of kafka.count.json; floor: the same job delivering at least once",
-		why:  "a transaction's requests are a few per epoch; the rest is the same work",
+		What: "CPU per record of the job of kafka.count.json; floor: the same job delivering at least once",
+		Why:  "a transaction's requests are a few per epoch; the rest is the same work",
 	}.against(least[cpuSeconds] * perRecord).atMost(1.05)
 	r.note("there is no such mode in the product: the floor's sink, which is the benchmark's own, freezes the same rows and the same records, writes them by the client library's producer without transactions and keeps its record in memory, and the job's store syncs nothing, neither outboxes nor manifests")
 	r.note("%.0f epochs and %.0f rows; at least once: %.0f epochs and %.0f rows", s["epochs"], s["rows"], least["epochs"], least["rows"])

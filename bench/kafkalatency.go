@@ -34,7 +34,7 @@ func measureLatency(b *bench) ([]Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the embedded broker: %w", err)
 	}
-	r.note("with the embedded broker, at %s: median %.0f ms, 99th percentile %s", e.notes[0], e.Value, e.notes[1])
+	r.note("with the embedded broker, at %s: median %.0f ms, 99th percentile %s", e.Notes[0], e.Value, e.Notes[1])
 	return []Result{r}, nil
 }
 
@@ -63,8 +63,8 @@ func (b *bench) measureLatencyAt(name, broker string) (Result, error) {
 	floor := liveEpoch.Seconds() + s["empty"]
 	r := Result{
 		Name: name, Value: s["median"] * 1e3, Unit: "ms",
-		what: fmt.Sprintf("from a record's append, by %s's clock, to its effect readable by a consumer of committed records: median at half load, epochs of %v; floor: an epoch and a transaction of one record", broker, liveEpoch),
-		why:  "on average half an epoch passes before a record's epoch ends; then its changes are encoded, synced, noted in a manifest that is synced, read back and written in a transaction",
+		What: fmt.Sprintf("from a record's append, by %s's clock, to its effect readable by a consumer of committed records: median at half load, epochs of %v; floor: an epoch and a transaction of one record", broker, liveEpoch),
+		Why:  "on average half an epoch passes before a record's epoch ends; then its changes are encoded, synced, noted in a manifest that is synced, read back and written in a transaction",
 	}.against(floor * 1e3).atMost(1.2)
 	r.Target, r.Reached = r.Target+", 99th percentile ≤ 3 ×", r.Reached && s["p99"] <= 3*floor
 	r.note("%.0f records/s", s["rate"])
@@ -72,7 +72,7 @@ func (b *bench) measureLatencyAt(name, broker string) (Result, error) {
 	if name == "" {
 		return r, nil
 	}
-	r.notes = []string{
+	r.Notes = []string{
 		fmt.Sprintf("99th percentile %.0f ms, %.2f × the floor; %.0f records, one each millisecond, at %.0f records/s; the better of 2 runs by that", s["p99"]*1e3, s["p99"]/floor, s["probes"], s["rate"]),
 		fmt.Sprintf("lag stayed flat up to %.0f records/s, with the broker, the writer and the consumer on the same cores: records were as late at the end of a try of %d s as at its beginning", most, tryLength),
 		fmt.Sprintf("a transaction of one record takes %.1f ms (median, of those tried five times a second meanwhile)", s["empty"]*1e3),

@@ -64,8 +64,8 @@ func (b *bench) measureRestarts() ([]Result, error) {
 	value, floor := restart[wallSeconds]-liveEpoch.Seconds(), start[wallSeconds]+byHand[wallSeconds]
 	r := Result{
 		Name: "kafka.restart", Value: value * 1e3, Unit: "ms",
-		what: fmt.Sprintf("a job between two topics of a real broker with %d users in its state, killed by SIGKILL: from the start of its next process to its first epoch with records, epochs of %v, one of which goes off; floor: the start of an empty job without a broker (see start.empty), and the same state loaded by hand into a map", users, liveEpoch),
-		why:  "what a start asks the brokers one after the other: the topics, the coordinator, the producer's new epoch, which ends the transaction that was left open, and the progress topic's end",
+		What: fmt.Sprintf("a job between two topics of a real broker with %d users in its state, killed by SIGKILL: from the start of its next process to its first epoch with records, epochs of %v, one of which goes off; floor: the start of an empty job without a broker (see start.empty), and the same state loaded by hand into a map", users, liveEpoch),
+		Why:  "what a start asks the brokers one after the other: the topics, the coordinator, the producer's new epoch, which ends the transaction that was left open, and the progress topic's end",
 	}.against(floor * 1e3).atMost(3)
 	r.note("the floor: %.0f ms for the start, %.0f ms for the state of %.0f segments; the best of 3", start[wallSeconds]*1e3, byHand[wallSeconds]*1e3, byHand["segments"])
 	return []Result{r}, nil

@@ -47,6 +47,23 @@ func lookAtMachine(dir string) (m machine, err error) {
 	return m, err
 }
 
+// commitOf is the commit that is measured, with a + if files differ from it.
+func commitOf() (string, error) {
+	head, err := exec.Command("git", "rev-parse", "--short=7", "HEAD").Output()
+	if err != nil {
+		return "", fmt.Errorf("the commit that is measured: git rev-parse: %w", err)
+	}
+	changed, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no", "--", ":!docs").Output()
+	if err != nil {
+		return "", fmt.Errorf("the commit that is measured: git status: %w", err)
+	}
+	name := strings.TrimSpace(string(head))
+	if len(changed) > 0 {
+		name += "+"
+	}
+	return name, nil
+}
+
 func cpuModel() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -5,9 +5,9 @@
 //
 // A figure is measured in processes of its own, which this program starts one
 // at a time, a floor's and Sluice's by turns. What is measured with Kafka and
-// PostgreSQL is measured on real servers of the run's own. The results go to standard output,
-// to bench/results.json and, if all figures were measured with all of the data,
-// to docs/measured.md.
+// PostgreSQL is measured on real servers of the run's own. The results go to
+// standard output and, unless only some of the data was used, to docs/measured.json,
+// where each figure stays until it is measured again, and to docs/measured.md.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 		exitOn(runChild(os.Args[2]))
 		return
 	}
-	exitOn(run())
+	exitOn(measureAll())
 }
 
 func exitOn(err error) {
@@ -80,9 +80,9 @@ func figures() []figure {
 	}
 }
 
-func run() (err error) {
+func measureAll() (err error) {
 	only := flag.String("only", "", "measure these figures only: `names` with commas between")
-	quick := flag.Bool("quick", false, "measure with about a twentieth of the data")
+	quick := flag.Bool("quick", false, "measure with about a twentieth of the data, and keep nothing")
 	dir := flag.String("dir", filepath.Join("bench", "data"), "the `folder` for data and stores; not on a tmpfs")
 	keep := flag.Bool("keep", false, "keep the folder's data for the next run")
 	profile := flag.String("profile", "", "write a CPU profile of each process to this `folder`")
@@ -110,13 +110,10 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join("bench", "results.json"), results); err != nil {
-		return err
+	if *quick {
+		return nil
 	}
-	if *only != "" || *quick {
-		return nil // the page has figures of whole runs only
-	}
-	return writePage(filepath.Join("docs", "measured.md"), b, results)
+	return remember(results, *only == "")
 }
 
 func choose(only string) ([]figure, error) {
@@ -190,6 +187,11 @@ func (b *bench) tryServers(chosen []figure) error {
 }
 
 func (b *bench) measure(chosen []figure) ([]Result, error) {
+	commit, err := commitOf()
+	if err != nil {
+		return nil, err
+	}
+	of := run{Date: time.Now().UTC().Format(time.DateOnly), Commit: commit, Machine: b.machine.String()}
 	var all []Result
 	for _, f := range chosen {
 		began := time.Now()
@@ -197,8 +199,9 @@ func (b *bench) measure(chosen []figure) ([]Result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
-		for _, r := range results {
-			fmt.Println(r.String())
+		for i := range results {
+			results[i].Run = of
+			fmt.Println(results[i].String())
 		}
 		fmt.Printf("    (measured in %v)\n", time.Since(began).Round(time.Second))
 		all = append(all, results...)

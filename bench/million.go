@@ -58,7 +58,7 @@ func measureMillion(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "start.million", Value: s[wallSeconds] * 1e3, Unit: "ms",
-		what: fmt.Sprintf("from the start of the process to its opening in a log of %d manifests, each a file of one folder; floor: the same with %d", many, few),
+		What: fmt.Sprintf("from the start of the process to its opening in a log of %d manifests, each a file of one folder; floor: the same with %d", many, few),
 	}.against(floor[wallSeconds] * 1e3).atMost(1.2)
 	r.note("a manifest has %.0f bytes; until the source is opened, with the state loaded, it takes %.1f ms, with %d manifests %.1f ms", bytes, s["reads"]*1e3, few, floor["reads"]*1e3)
 	var cleaning sample

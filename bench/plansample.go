@@ -214,7 +214,7 @@ func measurePlan(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "plan.sample", Value: best[wallSeconds], Unit: "s",
-		what: fmt.Sprintf("from the start of the process to a plan for a state of %.2f GB that is to be migrated, tried on 1,000 entries", best["bytes"]/1e9),
+		What: fmt.Sprintf("from the start of the process to a plan for a state of %.2f GB that is to be migrated, tried on 1,000 entries", best["bytes"]/1e9),
 	}.within(2)
 	r.note("%.0f segments; the plan says that the migration takes %.1f s; it takes %.1f s and %.1f CPU-s on %d processors", best["segments"], best["estimate"], whole[wallSeconds], whole[processCPU], runtime.GOMAXPROCS(0))
 	if forgotten {

@@ -201,8 +201,8 @@ func measureUpsert(b *bench) ([]Result, error) {
 	n := float64(b.setting.scale(allRows))
 	r := Result{
 		Name: "postgres.upsert", Value: n / s[wallSeconds], Unit: "rows/s",
-		what: fmt.Sprintf("rows of 6 columns that a whole job writes, %.1fM updates of %.2fM keys, each epoch a delivery of %d rows: from the source's opening to the last delivery's end; floor: the same COPY and merge by hand, of bytes that are ready", n/1e6, float64(rowKeys(b.setting))/1e6, epochRows),
-		why:  "the server's own work on the rows, which takes a core here as in the floor",
+		What: fmt.Sprintf("rows of 6 columns that a whole job writes, %.1fM updates of %.2fM keys, each epoch a delivery of %d rows: from the source's opening to the last delivery's end; floor: the same COPY and merge by hand, of bytes that are ready", n/1e6, float64(rowKeys(b.setting))/1e6, epochRows),
+		Why:  "the server's own work on the rows, which takes a core here as in the floor",
 	}.against(n / floor[wallSeconds]).atLeast(0.8)
 	r.note("%.0f epochs, so %.0f rows in each", s["epochs"], n/s["epochs"])
 	return []Result{r}, nil

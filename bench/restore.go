@@ -205,16 +205,16 @@ func measureRestore(b *bench) ([]Result, error) {
 	entries := b.setting.scale(allAccounts)
 	time := Result{
 		Name: "restore", Value: s[cpuSeconds], Unit: "CPU-s",
-		what: fmt.Sprintf("from the start of the process to the first input, %.1fM entries of about 100 bytes; floor: decode the same objects by hand into a map of the right size", float64(entries)/1e6),
-		why:  "each of an entry's texts is allocated by itself, here as in the floor; beyond it, the bytes are hashed and held against the manifest",
+		What: fmt.Sprintf("from the start of the process to the first input, %.1fM entries of about 100 bytes; floor: decode the same objects by hand into a map of the right size", float64(entries)/1e6),
+		Why:  "each of an entry's texts is allocated by itself, here as in the floor; beyond it, the bytes are hashed and held against the manifest",
 	}.against(floor[cpuSeconds])
 	time = time.within(14 * float64(entries) / allAccounts).both(time.atMost(2))
 	time.note("%.0f segments, %.0f MB", floor["segments"], floor["bytes"]/1e6)
 	time.note("the value is %s", b.machine.inUnits(s[cpuSeconds]))
 	memory := Result{
 		Name: "restore.memory", Value: s["peak"] / 1e6, Unit: "MB",
-		what: "peak memory of that process; floor: the finished maps",
-		why:  "what is under way between the disk and the tables, and whatever garbage the collector had no reason to collect yet",
+		What: "peak memory of that process; floor: the finished maps",
+		Why:  "what is under way between the disk and the tables, and whatever garbage the collector had no reason to collect yet",
 	}.against(s["left"] / 1e6).atMost(1.5)
 	memory.note("the floor's own peak is %.0f MB, its finished map %.0f MB", floor["peak"]/1e6, floor["left"]/1e6)
 	return []Result{time, memory}, nil

@@ -1,12 +1,7 @@
 package main
 
 import (
-	"encoding/json/jsontext"
-	"encoding/json/v2"
 	"fmt"
-	"os"
-	"strings"
-	"time"
 )
 
 // Result is one figure as it was measured.
@@ -19,10 +14,19 @@ type Result struct {
 	Ratio   float64 `json:"ratio"`
 	Target  string  `json:"target"`
 	Reached bool    `json:"reached"`
+	What    string  `json:"what"` // is measured
+	// Notes are further figures of the same run, Why is why it is not less.
+	Notes []string `json:"notes,omitempty"`
+	Why   string   `json:"why,omitempty"`
+	// Run is that in which it was measured, with its floor.
+	Run run `json:"run"`
+}
 
-	what  string   // is measured
-	notes []string // further figures of the same run
-	why   string   // it is not less
+// run is when, of what and on what figures were measured.
+type run struct {
+	Date    string `json:"date"` // UTC
+	Commit  string `json:"commit"`
+	Machine string `json:"machine"`
 }
 
 // against fills in the floor and the ratio.
@@ -59,13 +63,13 @@ func (r Result) both(other Result) Result {
 }
 
 func (r *Result) note(format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
 // String is the figure for the terminal.
 func (r Result) String() string {
 	s := fmt.Sprintf("%-20s %s, floor %s, ratio %s, target %s: %s", r.Name, number(r.Value, r.Unit), floorText(r), ratioText(r), r.Target, r.verdict())
-	for _, n := range r.notes {
+	for _, n := range r.Notes {
 		s += "\n    " + n
 	}
 	return s
@@ -100,45 +104,4 @@ func ratioText(r Result) string {
 		return "–"
 	}
 	return fmt.Sprintf("%.2f", r.Ratio)
-}
-
-func writeJSON(path string, results []Result) error {
-	data, err := json.Marshal(results, jsontext.WithIndent("  "))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(data, '\n'), 0o644)
-}
-
-// writePage writes all of it for people.
-func writePage(path string, b *bench, results []Result) error {
-	var s strings.Builder
-	s.WriteString("# What it costs\n\n")
-	fmt.Fprintf(&s, "Written by `make bench` on %s. %s\n\n", time.Now().UTC().Format(time.DateOnly), b.machine.String())
-	s.WriteString("The floor is a plain program written by hand that does the same to the same data, measured in the same run; the ratio is to that.\n")
-	s.WriteString("Each figure is the best of a few runs in processes of their own, Sluice's and the floor's by turns. CPU time is that of the process, user and system, with the garbage collector at GOGC=400 for both.\n\n")
-	s.WriteString("| figure | what | value | floor | ratio | to reach | reached |\n|---|---|---|---|---|---|---|\n")
-	for _, r := range results {
-		fmt.Fprintf(&s, "| `%s` | %s | %s | %s | %s | %s | %s |\n", r.Name, r.what, number(r.Value, r.Unit), floorText(r), ratioText(r), r.Target, yesNo(r.Reached))
-	}
-	s.WriteString("\n## Beside the figures\n\n")
-	for _, r := range results {
-		for _, n := range r.notes {
-			fmt.Fprintf(&s, "* `%s`: %s.\n", r.Name, n)
-		}
-	}
-	s.WriteString("\n## What stands in the way of more\n\n")
-	for _, r := range results {
-		if r.why != "" {
-			fmt.Fprintf(&s, "* `%s`: %s\n", r.Name, r.why)
-		}
-	}
-	return os.WriteFile(path, []byte(s.String()), 0o644)
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "**no**"
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
 )
 
 // numbers is a source of records that are made of their numbers, 0 to count-1,
@@ -21,6 +23,9 @@ type numbers[T any] struct {
 	opened func() error
 	// gate, if set, says up to which number may be read.
 	gate <-chan int64
+	// rate, if not 0, is how many records there are a second, evenly, from the first
+	// look on.
+	rate float64
 }
 
 // Describe implements [connector.Source].
@@ -57,8 +62,9 @@ func (r numbersReader[T]) Partition(_ context.Context, name string, from connect
 		return nil, err
 	}
 	share := func(n int64) int64 { return n * r.count / int64(r.partitions) }
-	p := &numbersPartition{next: max(from.Next, share(n)), end: share(n + 1), value: r.value, gate: r.gate}
-	if p.gate == nil {
+	p := &numbersPartition{next: max(from.Next, share(n)), end: share(n + 1), value: r.value, gate: r.gate, rate: r.rate / float64(r.partitions)}
+	p.open = p.next
+	if p.gate == nil && p.rate == 0 {
 		p.open = p.end
 	}
 	return p, nil
@@ -72,6 +78,28 @@ type numbersPartition struct {
 	value     []byte
 	gate      <-chan int64
 	open      int64 // may be read up to here
+	rate      float64
+	began     time.Time // of the rate, at the number first
+	first     int64
+}
+
+// paceEvery is the pause of a source with a rate that has nothing to give.
+const paceEvery = 5 * time.Millisecond
+
+// pace waits until there is a record at the rate.
+func (p *numbersPartition) pace(ctx context.Context) error {
+	if p.began.IsZero() {
+		p.began, p.first = time.Now(), p.next
+	}
+	for {
+		p.open = p.first + int64(time.Since(p.began).Seconds()*p.rate)
+		if p.next < p.open {
+			return nil
+		}
+		if err := env.Pause(ctx, env.Real().Clock, paceEvery); err != nil {
+			return err
+		}
+	}
 }
 
 func (p *numbersPartition) Next(ctx context.Context, b *connector.Batch, until int64) error {
@@ -81,6 +109,11 @@ func (p *numbersPartition) Next(ctx context.Context, b *connector.Batch, until i
 	}
 	if p.next >= end {
 		return io.EOF
+	}
+	if p.rate > 0 {
+		if err := p.pace(ctx); err != nil {
+			return err
+		}
 	}
 	for p.next >= p.open {
 		select {

@@ -150,8 +150,8 @@ func measureStall(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "barrier.stall", Value: s["pause 99%"] * 1e3, Unit: "ms",
-		what: fmt.Sprintf("longest time, by the clock, that a shard takes no record because an epoch has ended that changed %d of %d entries: what it does at once, or a slice of its encoding; 99th percentile of the epochs", dirtyEntries, allKeys),
-		why:  "the scheduler may take the core away in the middle of a slice, which by itself is a tenth of a millisecond",
+		What: fmt.Sprintf("longest time, by the clock, that a shard takes no record because an epoch has ended that changed %d of %d entries: what it does at once, or a slice of its encoding; 99th percentile of the epochs", dirtyEntries, allKeys),
+		Why:  "the scheduler may take the core away in the middle of a slice, which by itself is a tenth of a millisecond",
 	}.within(10)
 	r.note("median %.2f ms; %.0f epochs of all shards", s["pause median"]*1e3, s["epochs"])
 	r.note("longest time between two records of a shard, for whatever reason, in an epoch: 99th percentile %.2f ms, median %.2f ms; in the same run with one single epoch %.2f and %.2f ms: on two cores with six busy goroutines it is the scheduler that makes a shard wait", s["99%"]*1e3, s["median"]*1e3, floor["99%"]*1e3, floor["median"]*1e3)

@@ -153,7 +153,7 @@ func measureStalled(b *bench) ([]Result, error) {
 	length, warm := stallLength(b.setting)
 	r := Result{
 		Name: "stalled.memory", Value: s["stalled"] / 1e6, Unit: "MB",
-		what: fmt.Sprintf("peak memory of a job at full input, 1M keys, whose store takes nothing for %v; floor: the peak before, %d epochs of 1 s", length, warm),
+		What: fmt.Sprintf("peak memory of a job at full input, 1M keys, whose store takes nothing for %v; floor: the peak before, %d epochs of 1 s", length, warm),
 	}.against(s["before"] / 1e6).atMost(1.3)
 	r.note("%.0f epochs were committed from the stall's begin to its end; afterwards the job went on", s["meanwhile"])
 	return []Result{r}, nil

@@ -88,8 +88,8 @@ func measureStart(b *bench) ([]Result, error) {
 	}
 	r := Result{
 		Name: "start.empty", Value: best[wallSeconds] * 1e3, Unit: "ms",
-		what: "from the start of the process to the owner's first manifest on an empty store; floor: an empty Go program, from start to end",
-		why:  "the objects that must be durable one after the other, and the hash of the executable",
+		What: "from the start of the process to the owner's first manifest on an empty store; floor: an empty Go program, from start to end",
+		Why:  "the objects that must be durable one after the other, and the hash of the executable",
 	}.against(b.machine.empty.Seconds() * 1e3).within(300)
 	r.note("%.0f objects are created until then", best["creates"])
 	r.note("the value is %s", b.machine.inUnits(best[wallSeconds]))

@@ -256,13 +256,13 @@ func measureTakeover(b *bench) ([]Result, error) {
 	lease := takeoverLease(b.setting).Seconds()
 	r := Result{
 		Name: "takeover", Value: other * 1e3, Unit: "ms",
-		what: fmt.Sprintf("an owner that commits every second killed, to the standby's opening: the owner is another machine's, so that its lease of %g s must pass (median of %d); floor: the lease", lease, times),
-		why:  "the standby measures the lease from the look at which it saw the last change, so that up to half a second comes before it; what has passed since that change when the owner is killed goes off",
+		What: fmt.Sprintf("an owner that commits every second killed, to the standby's opening: the owner is another machine's, so that its lease of %g s must pass (median of %d); floor: the lease", lease, times),
+		Why:  "the standby measures the lease from the look at which it saw the last change, so that up to half a second comes before it; what has passed since that change when the owner is killed goes off",
 	}.against(lease * 1e3).within(lease*1e3 + 1.5*start*1e3)
 	r.note("all: %s ms; a start without an owner takes %.1f ms from the start of the process to its opening", inMilliseconds(allOther), start*1e3)
 	g := Result{
 		Name: "takeover.gone", Value: gone * 1e3, Unit: "ms",
-		what: fmt.Sprintf("the same, the owner being a process of the same machine, which is known to be gone (median of %d); floor: the start's own time", times),
+		What: fmt.Sprintf("the same, the owner being a process of the same machine, which is known to be gone (median of %d); floor: the start's own time", times),
 	}.against(start * 1e3).atMost(1.5)
 	g.note("all: %s ms", inMilliseconds(allGone))
 	return []Result{r, g}, nil

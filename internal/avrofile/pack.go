@@ -2,6 +2,7 @@ package avrofile
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"slices"
 
@@ -47,5 +48,23 @@ func (w *Writer) AppendPacked(packed, block []byte, records int) error {
 	w.write(packed)
 	w.write(w.sync[:])
 	w.summary.Records += int64(records)
+	return w.err
+}
+
+// AppendBlocks adds blocks as they stand in a file, each with the sync marker
+// behind it, which is to be the one that [Options.Sync] has given.
+func (w *Writer) AppendBlocks(blocks []byte, records int64) error {
+	if err := w.flush(); err != nil { // what was appended one by one
+		return err
+	}
+	if !w.given || len(blocks) < syncBytes || string(blocks[len(blocks)-syncBytes:]) != string(w.sync[:]) {
+		w.err = errors.New("avro file: blocks without the sync marker that the file was given")
+		return w.err
+	}
+	if w.header != nil {
+		w.begin()
+	}
+	w.write(blocks)
+	w.summary.Records += records
 	return w.err
 }

@@ -39,6 +39,9 @@ func NewReader(in io.Reader) (*Reader, error) {
 // Schema is the schema of the records, as JSON.
 func (r *Reader) Schema() string { return r.meta[schemaKey] }
 
+// Sync is the sync marker.
+func (r *Reader) Sync() string { return string(r.sync[:]) }
+
 // Meta returns the value of a metadata key, or "".
 func (r *Reader) Meta(key string) string { return r.meta[key] }
 

@@ -27,13 +27,18 @@ type Options struct {
 	BlockBytes int
 	// Codec compresses the blocks. Defaults to [Snappy].
 	Codec Codec
+	// Sync is the sync marker, of 16 bytes; a file that takes over blocks of another
+	// has that one's. Defaults to one that comes from the content.
+	Sync string
+	// Unsummed leaves out the hash of the file, which takes time.
+	Unsummed bool
 }
 
 // Summary is what was written.
 type Summary struct {
 	// Records is their number, Bytes the file's size.
 	Records, Bytes int64
-	// SHA256 is the hash of the file, in hexadecimal.
+	// SHA256 is the hash of the file, in hexadecimal; "" if it is [Options.Unsummed].
 	SHA256 string
 }
 
@@ -48,10 +53,11 @@ type Writer struct {
 	records int64  // their number
 	frame   []byte // a block as it goes out, reused
 	sync    [syncBytes]byte
+	given   bool // the marker was, and doesn't come from the content
 
 	summary Summary
-	hash    hash.Hash
-	err     error // the first one; nothing works after it
+	hash    hash.Hash // nil if nobody wants it
+	err     error     // the first one; nothing works after it
 }
 
 // New returns a writer of a file to out. Nothing is written before the first
@@ -60,10 +66,17 @@ func New(out io.Writer, o Options) *Writer {
 	if o.BlockBytes <= 0 {
 		o.BlockBytes = DefaultBlockBytes
 	}
-	return &Writer{
-		out: out, header: appendHeader(nil, o), codec: o.Codec,
-		blockBytes: min(o.BlockBytes, MaxBlockBytes), hash: sha256.New(),
+	w := &Writer{out: out, header: appendHeader(nil, o), codec: o.Codec, blockBytes: min(o.BlockBytes, MaxBlockBytes)}
+	if !o.Unsummed {
+		w.hash = sha256.New()
 	}
+	if w.given = o.Sync != ""; w.given {
+		if len(o.Sync) != syncBytes {
+			w.err = fmt.Errorf("avro file: a sync marker of %d bytes; expected %d", len(o.Sync), syncBytes)
+		}
+		copy(w.sync[:], o.Sync)
+	}
+	return w
 }
 
 func appendHeader(dst []byte, o Options) []byte {
@@ -84,6 +97,9 @@ func appendHeader(dst []byte, o Options) []byte {
 func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendVarint(dst, int64(len(s))), s...)
 }
+
+// Written is what has been written so far, without a hash.
+func (w *Writer) Written() Summary { return w.summary }
 
 // Append adds a record, which it copies.
 func (w *Writer) Append(record []byte) error {
@@ -120,18 +136,22 @@ func (w *Writer) Close() (Summary, error) {
 	if w.err != nil {
 		return Summary{}, w.err
 	}
-	w.summary.SHA256 = hex.EncodeToString(w.hash.Sum(nil))
+	if w.hash != nil {
+		w.summary.SHA256 = hex.EncodeToString(w.hash.Sum(nil))
+	}
 	w.err = errors.New("avro file: the writer is closed")
 	return w.summary, nil
 }
 
-// begin writes the header, with a sync marker that comes from the content: it
-// is as unlikely to occur inside a block as a random one.
+// begin writes the header. A sync marker that comes from the content is as
+// unlikely to occur inside a block as a random one.
 func (w *Writer) begin() {
-	sum := sha256.New()
-	sum.Write(w.header)
-	sum.Write(w.block)
-	copy(w.sync[:], sum.Sum(nil))
+	if !w.given {
+		sum := sha256.New()
+		sum.Write(w.header)
+		sum.Write(w.block)
+		copy(w.sync[:], sum.Sum(nil))
+	}
 	w.write(append(w.header, w.sync[:]...))
 	w.header = nil
 }
@@ -181,7 +201,9 @@ func (w *Writer) write(p []byte) {
 	if w.err != nil {
 		return
 	}
-	w.hash.Write(p)
+	if w.hash != nil {
+		w.hash.Write(p)
+	}
 	w.summary.Bytes += int64(len(p))
 	if _, err := w.out.Write(p); err != nil {
 		w.err = err

@@ -400,3 +400,43 @@ func TestPause(t *testing.T) {
 	w.checkWhole()
 	w.checkGone()
 }
+
+// TestReadersPinsGo sees that the pin of a reader that has died holds an epoch for
+// an hour, and that a clean-up takes it away afterwards, which a dry run doesn't.
+func TestReadersPinsGo(t *testing.T) {
+	w := newWorld(t, store.NewMemory())
+	for range 6 {
+		w.commit("main", true)
+	}
+	j := w.open(w.store)
+	pin := epoch.Pin{
+		Format: epoch.Format, JobID: j.ID(), Point: epoch.Point{Branch: "main", Tasks: map[string]epoch.Epoch{epoch.FirstTask: 2}},
+		Reader: true, By: "one that died", Time: w.clock.Now().UnixMicro(),
+	}
+	w.put(epoch.PinPath("read-1"), pin)
+	run := func(dry bool) (pinned int64, pins int) {
+		t.Helper()
+		r, err := clean.New(j, clean.Options{Keep: -1, KeepEpochs: 1, DryRun: dry}).All(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, err := j.Pins(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Left.Pinned, len(left)
+	}
+	if pinned, pins := run(false); pinned != 1 || pins != 1 {
+		t.Errorf("within the hour %d epochs are pinned by %d pins, want 1 by 1", pinned, pins)
+	}
+	w.clock.now.Add(60 * 60)
+	if pinned, pins := run(true); pinned != 1 || pins != 1 {
+		t.Errorf("a dry run after an hour: %d epochs are pinned by %d pins, want 1 by 1", pinned, pins)
+	}
+	if pinned, pins := run(false); pinned != 0 || pins != 0 {
+		t.Errorf("after an hour %d epochs are pinned by %d pins, want none", pinned, pins)
+	}
+	if _, err := j.ManifestBelow(ctx, "main", epoch.FirstTask, 2); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("epoch 2, which nothing needs: %v", err)
+	}
+}

@@ -254,18 +254,28 @@ func (s survey) awaited(branch string) bool {
 // pins are the epochs that pins and savepoints name.
 type pins struct {
 	points []epoch.Point
-	// held are those of pins/, by the branch that each belongs to.
+	// held are those of pins/ that are no readers', by the branch that each belongs to.
 	held map[string][]epoch.Point
 }
 
+// pins reads the pins that count. Those of readers that have died are taken away
+// before: nobody else does as long as no other reader comes.
 func (r *run) pins(ctx context.Context) (pins, error) {
 	p := pins{held: map[string][]epoch.Point{}}
+	if !r.c.o.DryRun {
+		if err := r.job.DropReadersPins(ctx); err != nil {
+			return p, err
+		}
+	}
 	found, err := r.job.Pins(ctx)
 	if err != nil {
 		return p, err
 	}
 	for id, pin := range found {
 		p.points = append(p.points, pin.Point)
+		if pin.Reader {
+			continue // it goes nowhere from there
+		}
 		holder := id
 		if cut := strings.LastIndexByte(id, '-'); cut > 0 {
 			holder = id[:cut]

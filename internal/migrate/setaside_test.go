@@ -16,11 +16,11 @@ import (
 )
 
 var (
-	moving  = Migration{Job: "depot", State: "things", Manifest: "9c1f"}
-	another = Migration{Job: "depot", State: "things", Manifest: "03ab"}
+	moving  = Migration{Job: "depot", State: "things", From: "9c1f"}
+	another = Migration{Job: "depot", State: "things", From: "03ab"}
 )
 
-const movingLine = `{"job":"depot","state":"things","manifest":"9c1f"}` + "\n"
+const movingLine = `{"job":"depot","state":"things","from":"9c1f"}` + "\n"
 
 func setAside(t *testing.T, path string, of Migration) *SetAside {
 	t.Helper()

@@ -64,7 +64,7 @@ func (c *comparison) line(part Part, name string) *Line {
 func (c *comparison) drop(l *Line, name, cause string) {
 	c.drops[name] = true
 	if !slices.Contains(c.Drop, name) {
-		l.needs("--drop", name, cause, fmt.Sprintf("%s: would be dropped; allow it with --drop %s", name, name))
+		l.needs("--drop", name, cause, fmt.Sprintf("%s: data would be lost; allow it with --drop %s", cause, name))
 		return
 	}
 	l.Add(Resolves, cause, "")

@@ -68,7 +68,7 @@ func (c *comparison) newState(l *Line) {
 		l.Note("new; it begins empty, and nothing of what comes to it has been read yet")
 		return
 	}
-	why := fmt.Sprintf("it begins empty, and lacks what was read of %s before epoch %d", list(read), c.At.Epoch+1)
+	why := fmt.Sprintf("it begins empty: it has not seen what was read of %s before epoch %d", list(read), c.At.Epoch+1)
 	c.incomplete(l, operator, why)
 	c.plan.partial[l.Name] = epoch.Partial{Why: why}
 }

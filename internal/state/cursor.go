@@ -38,6 +38,7 @@ type merger struct {
 	compare func(a, b []byte) int
 	open    []*segment
 	begun   bool
+	stands  bool // at a row that next is still to return
 }
 
 // newMerger returns a merger of no segments.
@@ -81,6 +82,8 @@ func (m *merger) next(ctx context.Context) (*cursor, error) {
 		if err := m.begin(ctx); err != nil {
 			return nil, err
 		}
+	} else if m.stands {
+		m.stands = false
 	} else if err := m.leaveRow(ctx); err != nil {
 		return nil, err
 	}
@@ -97,6 +100,15 @@ func (m *merger) begin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stand puts cursors in order that each stand at a record. The first of them is the
+// next row.
+func (m *merger) stand() {
+	for i := len(m.heap) - 1; i >= 0; i-- {
+		m.sink(i)
+	}
+	m.begun, m.stands = true, true
 }
 
 // leaveRow moves every cursor off the row of the first: older ones before the

@@ -124,10 +124,10 @@ func forged(t *testing.T, st store.Store, o avrofile.Options, records ...string)
 // a mistake in this one.
 func TestForgedSegments(t *testing.T) {
 	f, st := plainForm(), store.NewMemory()
-	good := avrofile.Options{Schema: f.Schema().String(), Meta: f.meta()}
+	good := avrofile.Options{Schema: f.Schema().String(), Meta: f.meta(false)}
 	otherForm := Form{Name: f.Name, Key: f.Key, Value: parse(`"string"`)}
 	with := func(change func(o *avrofile.Options)) avrofile.Options {
-		o := avrofile.Options{Schema: good.Schema, Meta: f.meta()}
+		o := avrofile.Options{Schema: good.Schema, Meta: f.meta(false)}
 		change(&o)
 		return o
 	}
@@ -168,7 +168,7 @@ func TestForgedSegments(t *testing.T) {
 // Parts would miss records whose slots are not in order.
 func TestForgedOrder(t *testing.T) {
 	f, st := plainForm(), store.NewMemory()
-	o := avrofile.Options{Schema: f.Schema().String(), Meta: f.meta(), BlockBytes: 8}
+	o := avrofile.Options{Schema: f.Schema().String(), Meta: f.meta(false), BlockBytes: 8}
 	a, b, c := "\x02\x02a\x00", "\x04\x02b\x00", "\x06\x02c\x00" // slots 1, 2, 3
 	restore := func(s epoch.Segment) error {
 		return Restore(context.Background(), st, job, f, []epoch.Segment{s}, []epoch.Slots{epoch.AllSlots},

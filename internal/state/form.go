@@ -14,6 +14,10 @@ const segmentFormat = 1
 const (
 	formatKey = "sluice.format"
 	stateKey  = "sluice.state"
+	// deletesKey tells, where it is known before the first record, that none of a
+	// segment's records is a delete: then its blocks can be copied as they are.
+	deletesKey = "sluice.deletes"
+	noDeletes  = "none"
 )
 
 // Form is a state's name and its schemas.
@@ -55,8 +59,13 @@ func (f Form) Schema() *schema.Schema {
 	return schema.Record("sluice.entry", fields...)
 }
 
-func (f Form) meta() map[string]string {
-	return map[string]string{formatKey: strconv.Itoa(segmentFormat), stateKey: f.Name}
+// meta is the metadata of a segment; live says that it holds no deletes.
+func (f Form) meta(live bool) map[string]string {
+	m := map[string]string{formatKey: strconv.Itoa(segmentFormat), stateKey: f.Name}
+	if live {
+		m[deletesKey] = noDeletes
+	}
+	return m
 }
 
 // check refuses what a segment's record can't hold.

@@ -19,7 +19,7 @@ func FuzzSegment(f *testing.F) {
 			form = elementForm()
 		}
 		st := store.NewMemory()
-		o := avrofile.Options{Schema: form.Schema().String(), Meta: form.meta(), BlockBytes: 1}
+		o := avrofile.Options{Schema: form.Schema().String(), Meta: form.meta(false), BlockBytes: 1}
 		s := forged(t, st, o, string(first), string(second))
 		for _, read := range readers(st, form, []epoch.Segment{s, s}) {
 			read()

@@ -22,7 +22,7 @@ func Merge(ctx context.Context, st store.Store, job, path string, f Form, segmen
 		return epoch.Segment{}, err
 	}
 	defer m.close()
-	w, err := newSegment(ctx, st, job, path, f, size)
+	w, err := newSegment(ctx, st, job, path, f, size, oldest)
 	if err != nil {
 		return epoch.Segment{}, err
 	}

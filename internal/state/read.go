@@ -38,20 +38,31 @@ func Read(ctx context.Context, st store.Store, job string, f Form, segments []ep
 func (m *merger) entries(ctx context.Context, slots epoch.Slots, yield func(*Entry, error) bool) bool {
 	var e Entry
 	for {
-		c, err := m.next(ctx)
+		c, err := m.nextEntry(ctx, slots)
 		if err != nil {
 			yield(nil, err)
 			return false
 		}
-		if c == nil || c.at.slot > slots.Last {
+		if c == nil {
 			return true
-		}
-		if c.at.slot < slots.First || c.record[c.at.branch] == branchDeleted {
-			continue
 		}
 		m.split.entry(&e, c.record, c.at)
 		if !yield(&e, nil) {
 			return false
+		}
+	}
+}
+
+// nextEntry goes to the next entry in a range of slots, and returns nil behind the
+// last.
+func (m *merger) nextEntry(ctx context.Context, slots epoch.Slots) (*cursor, error) {
+	for {
+		c, err := m.next(ctx)
+		if err != nil || c == nil || c.at.slot > slots.Last {
+			return nil, err
+		}
+		if c.at.slot >= slots.First && c.record[c.at.branch] != branchDeleted {
+			return c, nil
 		}
 	}
 }

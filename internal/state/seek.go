@@ -178,7 +178,7 @@ func (s *Seeker) Reader() *SlotReader {
 	}
 	r := &SlotReader{seeker: s, merger: m, cursors: make([]cursor, len(s.segments))}
 	for _, one := range s.segments {
-		r.windows = append(r.windows, &window{seekable: one})
+		r.windows = append(r.windows, &window{seekable: one, end: one.blocks.Len()})
 	}
 	return r
 }
@@ -193,26 +193,56 @@ func (r *SlotReader) Read(ctx context.Context, slots epoch.Slots) iter.Seq2[*Ent
 func (r *SlotReader) Segment() int { return r.merger.heap[0].age }
 
 func (r *SlotReader) read(ctx context.Context, slots epoch.Slots, yield func(*Entry, error) bool) bool {
-	r.merger.heap, r.merger.begun = r.merger.heap[:0], false
+	if err := r.seek(ctx, slots); err != nil {
+		yield(nil, err)
+		return false
+	}
+	return r.merger.entries(ctx, slots, yield)
+}
+
+// seek puts the merger before a range of slots, or further ahead.
+func (r *SlotReader) seek(ctx context.Context, slots epoch.Slots) error {
+	r.merger.heap, r.merger.begun, r.merger.stands = r.merger.heap[:0], false, false
 	for age, w := range r.windows {
 		if !overlap(w.told.Slots, slots) {
 			continue
 		}
 		if err := w.seek(ctx, slots); err != nil {
-			yield(nil, err)
-			return false
+			return err
 		}
 		c := &r.cursors[age]
 		*c = cursor{segment: w, age: age, buf: c.buf}
 		r.merger.heap = append(r.merger.heap, c)
 	}
-	return r.merger.entries(ctx, slots, yield)
+	return nil
+}
+
+// onward goes to a range of slots behind the last one, after a seek that reached to the
+// end of all slots: it looks for them in one segment, and reads on in the others.
+func (r *SlotReader) onward(ctx context.Context, in *window, slots epoch.Slots) error {
+	m := r.merger
+	m.heap = slices.DeleteFunc(m.heap, func(c *cursor) bool { return c.segment == blocks(in) })
+	if err := in.seek(ctx, slots); err != nil {
+		return err
+	}
+	age := slices.Index(r.windows, in)
+	c := &r.cursors[age]
+	*c = cursor{segment: in, age: age, buf: c.buf}
+	if err := m.load(ctx, c); err == nil {
+		m.heap = append(m.heap, c)
+	} else if err != io.EOF {
+		return err
+	}
+	m.stand()
+	return nil
 }
 
 // seekable is a segment whose blocks can be read in any order.
 type seekable struct {
 	*segment
 	blocks *avrofile.Blocks
+	sync   string         // its sync marker
+	live   bool           // it says that it has no deletes
 	firsts []atomic.Int32 // one more than the slot that each block begins with; 0: not known yet
 	broken sync.Mutex     // for unreadable, which reads on
 }
@@ -225,6 +255,7 @@ func (s *seekable) list() (err error) {
 	if !s.blocks.Checked() {
 		return s.unreadable(errors.New("expected blocks with check sums"))
 	}
+	s.sync, s.live = s.file.Sync(), s.file.Meta(deletesKey) == noDeletes
 	s.file = nil // and its buffer
 	s.firsts = make([]atomic.Int32, s.blocks.Len())
 	rows := int64(0)
@@ -295,6 +326,8 @@ func (s *seekable) slots(ctx context.Context, i int) (slots epoch.Slots, err err
 type window struct {
 	*seekable
 	slots   epoch.Slots
+	begin   int // no block before it is looked at
+	end     int // nor one from it on
 	at      int // the next block
 	probe   []byte
 	scratch []byte
@@ -307,7 +340,7 @@ const guesses = 6
 // seek goes to the last block that begins before the range, or to the first one.
 func (w *window) seek(ctx context.Context, slots epoch.Slots) error {
 	w.slots = slots
-	from, to := 0, w.blocks.Len() // it is from or behind it, and before to
+	from, to := w.begin, w.end // it is from or behind it, and before to
 	least, most := w.told.Slots.First, w.told.Slots.Last
 	for try := 0; to-from > 1; try++ {
 		middle := from + (to-from)/2
@@ -338,7 +371,7 @@ func (w *window) unordered(found, least, most epoch.Slot) error {
 
 // next implements [blocks].
 func (w *window) next(ctx context.Context, buf []byte) ([]byte, int, error) {
-	if w.at == w.blocks.Len() {
+	if w.at == w.end {
 		return nil, 0, io.EOF
 	}
 	if known := w.firsts[w.at].Load(); known > 0 && epoch.Slot(known-1) > w.slots.Last {

@@ -42,6 +42,12 @@ func inSlots(a, b wide) int { return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Com
 // the given size.
 func blocky(t failer, st *store.Memory, path string, blockBytes int, entries []wide) epoch.Segment {
 	t.Helper()
+	return blockyOf(t, st, path, blockBytes, entries, false)
+}
+
+// blockyOf is blocky for a segment that says that it has no deletes, if it is live.
+func blockyOf(t failer, st *store.Memory, path string, blockBytes int, entries []wide, live bool) epoch.Segment {
+	t.Helper()
 	f := plainForm()
 	slices.SortFunc(entries, inSlots)
 	var c Changes
@@ -57,7 +63,7 @@ func blocky(t failer, st *store.Memory, path string, blockBytes int, entries []w
 		c.End()
 	}
 	var out bytes.Buffer
-	w := avrofile.New(&out, avrofile.Options{Schema: f.Schema().String(), Meta: f.meta(), BlockBytes: blockBytes})
+	w := avrofile.New(&out, avrofile.Options{Schema: f.Schema().String(), Meta: f.meta(live), BlockBytes: blockBytes})
 	for i := range c.Index {
 		w.Append(c.record(uint32(i)))
 	}
@@ -172,6 +178,7 @@ func TestReadSlotsIsRead(t *testing.T) {
 type failer interface {
 	Helper()
 	Fatal(...any)
+	Errorf(string, ...any)
 }
 
 // A flipped bit anywhere in a segment is damage for whoever reads all of it. Who

@@ -21,7 +21,7 @@ func Write(ctx context.Context, st store.Store, job, path string, f Form, change
 			size += int64(len(c.Buf))
 		}
 	}
-	w, err := newSegment(ctx, st, job, path, f, size)
+	w, err := newSegment(ctx, st, job, path, f, size, false)
 	if err != nil {
 		return epoch.Segment{}, err
 	}
@@ -42,14 +42,15 @@ type segmentWriter struct {
 	begun bool        // there is a record
 }
 
-// newSegment begins a segment of about the given size, in bytes.
-func newSegment(ctx context.Context, st store.Store, job, path string, f Form, size int64) (*segmentWriter, error) {
+// newSegment begins a segment of about the given size, in bytes; live says that
+// no deletes will come.
+func newSegment(ctx context.Context, st store.Store, job, path string, f Form, size int64, live bool) (*segmentWriter, error) {
 	name := objectName(job, path)
 	up, err := newUpload(ctx, st, name, size)
 	if err != nil {
 		return nil, failed("write", f, name, err)
 	}
-	file := avrofile.New(up, avrofile.Options{Schema: f.Schema().String(), Meta: f.meta()})
+	file := avrofile.New(up, avrofile.Options{Schema: f.Schema().String(), Meta: f.meta(live)})
 	return &segmentWriter{form: f, path: path, up: up, file: file}, nil
 }
 
@@ -91,7 +92,7 @@ func NewWriter(ctx context.Context, st store.Store, job, path string, f Form, si
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	w, err := newSegment(ctx, st, job, path, f, size)
+	w, err := newSegment(ctx, st, job, path, f, size, true)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,9 @@ type chosen struct {
 // their names.
 func (l Layout) choose(names []string, o ReadOptions, flatOnly bool) (chosen, error) {
 	columns := l.flat()
+	var derived []string
 	if !flatOnly && l.isWhole(names) {
-		columns = l.whole()
+		columns, derived = l.whole(), l.Derived
 	}
 	at := map[string]int{}
 	var faults []string
@@ -53,7 +54,7 @@ func (l Layout) choose(names []string, o ReadOptions, flatOnly bool) (chosen, er
 	}
 	if !o.Ignore {
 		for i, name := range names {
-			if !taken[i] && at[name] == i {
+			if !taken[i] && at[name] == i && !slices.Contains(derived, name) {
 				faults = append(faults, fmt.Sprintf("column %s has no place", showName(name)))
 			}
 		}

@@ -12,6 +12,9 @@ type Layout struct {
 	Name string
 	// Parts are the parts of each row, in the order of their encodings.
 	Parts []Part
+	// Derived are columns that a file with its parts whole may have besides: what
+	// they hold comes from the others, and isn't read.
+	Derived []string
 }
 
 // Part is a part of each row.
@@ -29,9 +32,10 @@ type Part struct {
 // Entries is the layout of a state's entries: a key, an element unless that is nil,
 // and a value. In a flat file the value's fields stand under their own names and
 // the fields of keys and elements behind "key." and "element."; keys and elements
-// have no defaults, since a row without one is none of the state's.
+// have no defaults, since a row without one is none of the state's. A slot is the
+// key's hash.
 func Entries(state string, key, element, value *schema.Schema) Layout {
-	l := Layout{Name: state, Parts: []Part{{Field: schema.Field{Name: "key", Type: key}, Flat: true}}}
+	l := Layout{Name: state, Parts: []Part{{Field: schema.Field{Name: "key", Type: key}, Flat: true}}, Derived: []string{"slot"}}
 	if element != nil {
 		l.Parts = append(l.Parts, Part{Field: schema.Field{Name: "element", Type: element}, Flat: true})
 	}

@@ -209,7 +209,7 @@ func (r restart) run(t *testing.T, folder, binary string) {
 
 // What the plan says of a state of another name, and of the sink of its rows.
 const (
-	newStateBegins = "state spending partial: spending: it begins empty, and lacks what was read of orders before epoch N, and never will"
+	newStateBegins = "state spending partial: spending: it begins empty: it has not seen what was read of orders before epoch N, and never will"
 	newStateRows   = "sink rows partial: rows, of: spend → spending: rows of the one stay, and those of the other come as their keys change"
 )
 
