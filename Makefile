@@ -8,7 +8,7 @@ SHELL := bash
 export GOTOOLCHAIN := auto
 
 # Where goroutines share memory, tests run a second time under the race detector.
-RACE := . ./internal/engine/... ./internal/state/... ./internal/epoch/... ./internal/deliver/...
+RACE := . ./internal/engine/... ./internal/state/... ./internal/epoch/... ./internal/deliver/... ./internal/migrate/... ./internal/plan/... ./internal/tabular/...
 
 # How long one package's tests may take: one that hangs is to say so soon.
 TEST_TIMEOUT ?= 5m
@@ -28,7 +28,7 @@ run: ## a week of flights through a job that is killed, restarted and upgraded
 test: ## all tests, then those of goroutines under the race detector
 	@echo "Testing every package."
 	@go test -timeout $(TEST_TIMEOUT) ./...
-	@echo "Testing the API, the engine, the state, the epoch log and deliveries under the race detector."
+	@echo "Testing the API, the engine, states, the epoch log, deliveries, migrations, plans and files of rows under the race detector."
 	@go test -race -timeout $(TEST_TIMEOUT) $(RACE)
 
 check: ## format, vet, staticcheck, go.mod, and the repository's own rules

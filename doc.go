@@ -73,6 +73,17 @@
 // What would drop data needs consent by name ([Options.Drop]). Package schema
 // has the details.
 //
+// Functions carry over what Avro's rules don't. [State.Migrate] takes a chain of
+// them ([Migrate], [Migration.Then]) from older types of the values to this one;
+// [State.MigrateKeys] gives entries other keys; [State.TakesOver] begins a state
+// with what others have stored: one that is renamed, a part of one that is split,
+// or several that are put together by [State.Merge]. [State.Meaning] says that
+// values of the same type mean something else now, and [Keyed.Meaning] that keys
+// do. Map and list states have the same methods. A function that fails at an
+// entry stops the start, with nothing changed, unless [Options.SetAside] lets such
+// entries go. The command plan tells all of this before anything is stopped, and
+// tries it on stored entries.
+//
 // A new job can begin with what another system knew: [Job.Import], or the command
 // import, makes its first epoch of files and of places in its sources. Rows that
 // are not a state's own entries are mapped by a function ([State.Import]).

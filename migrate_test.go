@@ -1,7 +1,6 @@
 package sluice_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,54 +12,17 @@ import (
 	"testing"
 
 	"github.com/sluicestream/sluice"
-	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/internal/epoch"
-	"github.com/sluicestream/sluice/internal/state"
-	"github.com/sluicestream/sluice/schema"
+	"github.com/sluicestream/sluice/internal/state/statetest"
 	"github.com/sluicestream/sluice/sluicetest"
 	"github.com/sluicestream/sluice/store"
 )
 
-// storedState is what a job's newest epoch holds of a state: values by key, and
-// by key and element, as JSON.
+// storedState is what a job's newest epoch holds of a state.
 func storedState(t *testing.T, st store.Store, job, name string) map[string]string {
 	t.Helper()
-	j, err := epoch.FindJob(t.Context(), env.Real(), st, job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, err := j.Head(t.Context(), epoch.MainBranch, epoch.FirstTask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]string{}
-	entry, ok := head.Manifest.State[name]
-	if !ok {
-		return nil
-	}
-	form, err := state.FormOf(name, entry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for e, err := range state.Read(t.Context(), st, job, form, entry.Segments, epoch.AllSlots) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		key, _, err := schema.JSON(form.Key)(nil, e.Key)
-		if err == nil && form.Element != nil {
-			key, _, err = schema.JSON(form.Element)(append(key, ' '), e.Element)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		value, _, err := schema.JSON(form.Value)(nil, e.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[string(key)] = string(value)
-	}
-	return out
+	return statetest.Values(t, st, job, statetest.Head(t, st, job), name)
 }
 
 // migrating feeds payments to one build and goes on with another.
@@ -375,7 +337,7 @@ func TestMigrationFails(t *testing.T) {
 	second := folding(byUser, sluice.NewState[string, countText]("count").Migrate(sluice.Migrate(onlyShort)), (*countText).add)
 	payments := append([]payment{{4, "cid", 1}, {5, "cid", 1}, {6, "cid", 1}}, threePayments...)
 	m := newMigrating(t, first, payments...)
-	before := manifestOf(t, m.st)
+	before := statetest.Head(t, m.st, "folding")
 	m.Replace(second)
 	var failed *sluice.MigrationError
 	err := m.Try()
@@ -387,7 +349,7 @@ func TestMigrationFails(t *testing.T) {
 			t.Errorf("no %q in %q", part, err)
 		}
 	}
-	after := manifestOf(t, m.st)
+	after := statetest.Head(t, m.st, "folding")
 	if after.Version != before.Version || !maps.EqualFunc(after.State, before.State, func(a, b epoch.StateEntry) bool {
 		return a.Value == b.Value && slices.Equal(a.Segments, b.Segments)
 	}) || after.Sources["payments"].Partitions["0"] != before.Sources["payments"].Partitions["0"] || after.Kind != epoch.Open {
@@ -409,8 +371,11 @@ func TestMigrationFails(t *testing.T) {
 		`{"state":"count","key":"ann","value":{"Count":2},"function":"sluice_test.onlyShort","error":"two is too many"}`,
 		`{"state":"count","key":"cid","value":{"Count":3},"function":"sluice_test.onlyShort","error":"panic: three"}`,
 	}
-	if !slices.Equal(lines[1:], want) || !strings.HasPrefix(lines[0], `{"job":"folding","state":"count","manifest":"`) {
+	if !slices.Equal(lines[1:], want) || !strings.HasPrefix(lines[0], `{"job":"folding","state":"count","from":"`) {
 		t.Fatalf("set aside:\n%s", strings.Join(lines, "\n"))
+	}
+	if names, err := os.ReadDir(folder); err != nil || len(names) != 1 {
+		t.Fatalf("left in the folder: %v, %v", names, err)
 	}
 	// Another migration doesn't write over the file.
 	m.Replace(folding(byUser, sluice.NewState[string, countSum]("count").Migrate(sluice.Migrate(textToCount).Then(countToSum)), (*countSum).add))
@@ -432,20 +397,6 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-// manifestOf is the newest manifest of the job folding.
-func manifestOf(t *testing.T, st store.Store) epoch.Manifest {
-	t.Helper()
-	j, err := epoch.FindJob(context.Background(), env.Real(), st, "folding")
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, err := j.Head(context.Background(), epoch.MainBranch, epoch.FirstTask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return head.Manifest
 }
 
 // Equal states give equal segments, however many shards migrate them, and a start
@@ -470,7 +421,7 @@ func TestMigrationCrashes(t *testing.T) {
 		if got := storedState(t, m.st, "folding", "count"); !maps.Equal(got, want) {
 			t.Fatalf("after a crash at write %d: %v", n, got)
 		}
-		for _, s := range manifestOf(t, m.st).State["count"].Segments {
+		for _, s := range statetest.Head(t, m.st, "folding").State["count"].Segments {
 			sums = append(sums, s.SHA256)
 		}
 		if n > 0 && !crashed {
@@ -480,5 +431,28 @@ func TestMigrationCrashes(t *testing.T) {
 	slices.Sort(sums)
 	if sums = slices.Compact(sums); len(sums) != 2 {
 		t.Fatalf("%d different segments, want that of the migration and that of the last epoch", len(sums))
+	}
+}
+
+// A start that is killed once the file of failed entries is there, and before the
+// manifest is, is repeated as it was.
+func TestSetAsideCrashes(t *testing.T) {
+	first := folding(byUser, sluice.NewState[string, countOnly]("count"), (*countOnly).add)
+	for n := 1; ; n++ {
+		m := newMigrating(t, first, threePayments...)
+		file := filepath.Join(t.TempDir(), "failed.jsonl")
+		m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"count": file} })
+		m.Replace(folding(byUser, sluice.NewState[string, countText]("count").Migrate(sluice.Migrate(onlyShort)), (*countText).add))
+		crashed := m.Crash(n)
+		m.Step()
+		if got := storedState(t, m.st, "folding", "count"); !maps.Equal(got, map[string]string{`"bob"`: `{"Count":"1"}`}) {
+			t.Fatalf("after a crash at write %d: %v", n, got)
+		}
+		if lines := strings.Count(readFile(t, file), "\n"); lines != 2 {
+			t.Fatalf("after a crash at write %d: the file has %d lines", n, lines)
+		}
+		if !crashed {
+			return
+		}
 	}
 }

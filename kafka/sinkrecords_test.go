@@ -35,7 +35,7 @@ type purchase struct {
 func deliverAll[T any](t *testing.T, addrs []string, topic string, sink kafka.AppendSink[T], all ...T) []*kgo.Record {
 	t.Helper()
 	job := services.Unique("job")
-	target, err := sink.Open(t.Context(), connector.Opening{Env: env.Real(), Job: job, JobID: "id"}, connector.RecordKey{JobID: "id", Task: "0.0", Sink: "s"})
+	target, err := sink.Open(t.Context(), connector.Opening{Env: env.Real(), Job: job, JobID: job}, connector.RecordKey{JobID: job, Task: "0.0", Sink: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,8 +73,14 @@ type RefusedError struct {
 	Reasons []error
 }
 
-// Error has all reasons, in one line.
-func (e *RefusedError) Error() string { return "table " + e.Table + ": " + several(e.Reasons).Error() }
+// Error has all reasons, in one line, which names the table first.
+func (e *RefusedError) Error() string {
+	text, table := several(e.Reasons).Error(), "table "+e.Table
+	if strings.HasPrefix(text, table+",") || strings.HasPrefix(text, table+":") {
+		return text
+	}
+	return table + ": " + text
+}
 
 // Summary is what the error says without the reasons, and Details are these: for
 // those who show them as a list.

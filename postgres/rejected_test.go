@@ -223,7 +223,10 @@ func TestSeveralReasons(t *testing.T) {
 	if !ok || len(refused.Details()) != 3 {
 		t.Fatalf("got %v, expected three reasons", err)
 	}
-	says(t, err, "table "+p.schema+".spend: table "+p.schema+".spend, column orders: ", "; table "+p.schema+".spend, column note: ", "column extra: ")
+	if strings.HasPrefix(err.Error(), "table "+p.schema+".spend: ") {
+		t.Errorf("the table is named twice at the beginning: %v", err)
+	}
+	says(t, err, "table "+p.schema+".spend, column orders: ", "; table "+p.schema+".spend, column note: ", "column extra: ")
 	for i, column := range []string{"orders", "note", "extra"} {
 		if line := refused.Details()[i]; !strings.HasPrefix(line, "table "+p.schema+".spend, column "+column+": expected ") || strings.Contains(line, "\n") {
 			t.Errorf("reason %d: %s", i, line)

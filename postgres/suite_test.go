@@ -115,6 +115,10 @@ func system(p *place) connectortest.System {
 			return Insert[connectortest.Row]("elsewhere", p.options(CreateTable())...)
 		},
 		Damage: func(*testing.T) { p.exec("update @.sluice_delivery set format = 99") },
+		Refuse: func(t *testing.T, name string) (allow func()) {
+			p.exec("alter table @.suite add constraint names check (name <> '" + name + "')")
+			return func() { p.exec("alter table @.suite drop constraint names") }
+		},
 	}
 }
 

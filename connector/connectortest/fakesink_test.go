@@ -24,6 +24,7 @@ type system struct {
 	groups  map[string]map[string]int64
 	damaged bool
 	lost    bool
+	refused string // the name of rows that are
 }
 
 type held struct {
@@ -239,6 +240,12 @@ func (t *fakeTarget) take(d *connector.Delivery) (all []fakeChange, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.row != nil && t.refused != "" && c.row.Name == t.refused {
+			if t.flaw == "refused row" {
+				return nil, errors.New("a row is refused")
+			}
+			return nil, fmt.Errorf("row of key %q: %w", c.key, connector.ErrRejected)
+		}
 		if c.row != nil && t.flaw == "a newer build's rows" {
 			c.row.Extra = ""
 		}
@@ -307,6 +314,10 @@ func (s *system) abilities(sink func(fakeSink) connector.Sink) (Faults, System) 
 	return faults, System{
 		Elsewhere: func(*testing.T) connector.Sink { return sink(s.sink("elsewhere")) },
 		Damage:    func(*testing.T) { s.damaged = true },
+		Refuse: func(_ *testing.T, name string) (allow func()) {
+			s.refused = name
+			return func() { s.refused = "" }
+		},
 		Lose: func(*testing.T) {
 			s.lost = true
 			clear(s.records)

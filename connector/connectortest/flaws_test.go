@@ -21,6 +21,7 @@ func TestFlaws(t *testing.T) {
 		"TestFakeSink/stream/damaged record",
 		"TestFakeSink/stream/lost records",
 		"TestFakeSink/stream/part limits",
+		"TestFakeSink/stream/refused row",
 		"TestFakeSink/stream/tries once",
 		"TestFakeSink/stream/a newer build's rows",
 		"TestFakeSink/table/a newer build's rows",

@@ -105,6 +105,9 @@ type System struct {
 	Damage func(t *testing.T)
 	// Lose removes the place where records are kept, with all that are in it.
 	Lose func(t *testing.T)
+	// Refuse makes the system refuse rows of a [Row.Name], for what they hold, until
+	// allow is called: a constraint, a rule of a schema.
+	Refuse func(t *testing.T, name string) (allow func())
 	// Groups are those of a sink whose targets are [connector.GroupTarget]s.
 	Groups *Groups
 }

@@ -38,6 +38,7 @@ func (s sinkSuite) cases() []testCase {
 		{"gap", "a delivery may cover many positions, after a gap that a person consented to", s.gap},
 		{"large", "a delivery may be larger than any buffer", s.large},
 		{"rows fail", "an outbox that can't be read must not be delivered in half", s.rowsFail},
+		{"refused row", "a row that the system refuses is refused at each try: the job stops and names it, and the delivery stays owed until a person has mended one of the two", s.refusedRow},
 		{"tries once", "after an error the outcome is unknown: whoever tries again looks first whether the job is still its own", s.triesOnce},
 		{"cancelled", "a stop in the middle of a delivery must not leave half of it", s.cancelled},
 		{"another build's rows", "an older or newer build's outbox is delivered by the schema that it was frozen with", s.anotherBuild},

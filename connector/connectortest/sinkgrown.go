@@ -66,6 +66,32 @@ func (s sinkSuite) damaged(t *testing.T) {
 	k.sees(t, "one delivery, and one by a damaged record", first)
 }
 
+// refusedRow has the system refuse one row of many. Each try says so, and leaves
+// nothing of the delivery, until the row is allowed.
+func (s sinkSuite) refusedRow(t *testing.T) {
+	k := s.setup(t)
+	if k.Refuse == nil {
+		t.Skip("a row that the system refuses is not tried: the fixture has no Refuse")
+	}
+	target := k.make(t, 0)
+	first, second := changes(0, 3), changes(1, 300)
+	k.deliver(t, target, next(1, first), connector.Apply)
+	second[200].Row.Name = "refused"
+	allow := k.Refuse(t, second[200].Row.Name)
+	for _, process := range []connector.Target{target, target, k.open(t)} {
+		_, _, err := process.Deliver(t.Context(), k.frozen(t, "first", next(2, second)))
+		if !errors.Is(err, connector.ErrRejected) || errors.Is(err, connector.ErrRecord) {
+			t.Fatalf("delivering a row that the system refuses: %v, expected an error that matches ErrRejected alone", err)
+		}
+		k.stands(t, k.open(t), stage{1, 0})
+		k.sees(t, "one delivery, and one with a row that is refused", first)
+	}
+	allow()
+	k.deliver(t, k.open(t), next(2, second), connector.Apply)
+	k.stands(t, target, stage{2, 0})
+	k.sees(t, "the delivery, once its row is allowed", first, second)
+}
+
 // lost opens a sink whose record the job has noted, and which is gone. Sinks may
 // refuse that, or leave it to the first delivery.
 func (s sinkSuite) lost(t *testing.T) {

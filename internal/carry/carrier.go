@@ -136,34 +136,34 @@ func (c *carrier[R, S]) Find(stored func(name string) *Stored) *Way {
 
 // add adds a stored state to what a way reads, or to its refusals.
 func (c *carrier[R, S]) add(w *Way, s Stored, chain Chain[S]) {
-	at := s.Name
+	refuse := func(part RefusedPart, text string) {
+		w.Refusals = append(w.Refusals, Refusal{Part: part, State: s.Name, Text: text})
+	}
 	if s.Kind != c.target.Kind {
-		w.Refusals = append(w.Refusals, fmt.Sprintf("%s: a state of another kind: it was a %s state and is a %s state", at, s.Kind, c.target.Kind))
+		refuse(OfKind, fmt.Sprintf("a state of another kind: it was a %s state and is a %s state", s.Kind, c.target.Kind))
 		return
 	}
 	source := Source{Stored: s}
 	rekey := c.keys(w, &source)
 	candidates, err := c.candidates(chain)
 	if err != nil {
-		w.Refusals = append(w.Refusals, fmt.Sprintf("%s: %v", at, err))
+		refuse(OfValue, err.Error())
 		return
 	}
-	chosen, refused := choose(s.Form.Value, s.Meaning, candidates)
-	if len(refused) > 0 {
-		for _, r := range refused {
-			w.Refusals = append(w.Refusals, at+r)
-		}
+	chosen, refusals := choose(s, candidates)
+	if len(refusals) > 0 {
+		w.Refusals = append(w.Refusals, refusals...)
 		return
 	}
 	source.Differences, source.Functions = chosen.differences, candidates[chosen.number].functions
 	for _, d := range chosen.differences {
 		if d.Drops || d.Narrows {
-			w.Drops = append(w.Drops, at+pathOf(d.Path))
+			w.Drops = append(w.Drops, s.Name+pathOf(d.Path))
 		}
 	}
 	read, err := c.reader(chain, len(candidates)-1-chosen.number, s.Form.Value)
 	if err != nil {
-		w.Refusals = append(w.Refusals, fmt.Sprintf("%s: %v", at, err))
+		refuse(OfValue, err.Error())
 		return
 	}
 	switch {

@@ -29,14 +29,14 @@ type choice struct {
 // comes the type that differs the least of those that lose nothing; of equal ones
 // the older, for its functions say more than defaults do. Then the one that
 // loses the least. The refusals say why there is none.
-func choose(stored *schema.Schema, meaning int, candidates []candidate) (choice, []string) {
+func choose(stored Stored, candidates []candidate) (choice, []Refusal) {
 	var exact []int
 	best, bestCost := choice{number: -1}, cost{}
 	for i, c := range candidates {
-		if c.meant && c.meaning != meaning {
+		if c.meant && c.meaning != stored.Meaning {
 			continue
 		}
-		differences := schema.Differences(stored, c.schema)
+		differences := schema.Differences(stored.Form.Value, c.schema)
 		if len(differences) == 0 {
 			exact = append(exact, i)
 			continue
@@ -50,11 +50,11 @@ func choose(stored *schema.Schema, meaning int, candidates []candidate) (choice,
 	case len(exact) == 1 || len(exact) > 1 && exact[0] == 0:
 		return choice{number: exact[0]}, nil
 	case len(exact) > 1:
-		return choice{}, []string{fmt.Sprintf("%d types of its migrations are what is stored; tell them apart by their meanings, with From", len(exact))}
+		return choice{}, []Refusal{{OfValue, stored.Name, "", fmt.Sprintf("%d types of its migrations are what is stored; tell them apart by their meanings, with From", len(exact))}}
 	case best.number >= 0:
 		return best, nil
 	}
-	return choice{}, refusals(stored, meaning, candidates)
+	return choice{}, refusals(stored, candidates)
 }
 
 // cost is what reading as another type takes.
@@ -81,28 +81,20 @@ func costOf(differences []schema.Difference) (c cost, ok bool) {
 	return c, true
 }
 
-func refusals(stored *schema.Schema, meaning int, candidates []candidate) (out []string) {
+func refusals(stored Stored, candidates []candidate) (out []Refusal) {
 	own := candidates[0]
-	if own.meaning != meaning {
-		out = append(out, fmt.Sprintf(": its meaning is %d and was %d: the values mean something else now, and no migration says what becomes of them", own.meaning, meaning))
+	if own.meaning != stored.Meaning {
+		out = append(out, Refusal{OfMeaning, stored.Name, "", fmt.Sprintf("its meaning is %d and was %d: the values mean something else now, and no migration says what becomes of them", own.meaning, stored.Meaning)})
 	}
-	for _, d := range schema.Differences(stored, own.schema) {
+	for _, d := range schema.Differences(stored.Form.Value, own.schema) {
 		if !d.Resolves && !d.Narrows {
-			out = append(out, textOf(d)+": can't be carried over")
+			out = append(out, refused(OfValue, stored.Name, d, "can't be carried over"))
 		}
 	}
 	if len(out) > 0 && len(candidates) > 1 {
-		out[len(out)-1] += fmt.Sprintf("; nor is it what one of its %d migrations takes", len(candidates)-1)
+		out[len(out)-1].Text += fmt.Sprintf("; nor is it what one of its %d migrations takes", len(candidates)-1)
 	}
 	return out
-}
-
-// textOf is a difference as it stands behind a name.
-func textOf(d schema.Difference) string {
-	if d.Path == "" {
-		return ": " + d.String()
-	}
-	return pathOf(d.String())
 }
 
 // pathOf is a path as it stands behind a name.

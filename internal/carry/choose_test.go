@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -60,19 +61,19 @@ func TestChoose(t *testing.T) {
 		{"not to one that would drop", wideS, 0, []candidate{own(widerS, 0), older(numeric)}, 0, ""},
 		{"drops, if nothing else", widerS, 0, []candidate{own(wideS, 0)}, 0, ""},
 		{"drops the least", widerS, 0, []candidate{own(numeric, 0), older(wideS)}, 1, ""},
-		{"neither", textual, 0, []candidate{own(numeric, 0)}, -1, ".Count: string → long"},
+		{"neither", textual, 0, []candidate{own(numeric, 0)}, -1, "counts.Count: string → long"},
 		{"neither, with a chain", schemaOf[other](t), 0, []candidate{own(schemaOf[struct{ Name int64 }](t), 0), older(schemaOf[struct{ Name bool }](t))}, -1, "nor is it what one of its 1 migrations takes"},
-		{"another meaning", numeric, 0, []candidate{own(numeric, 1)}, -1, "its meaning is 1 and was 0"},
+		{"another meaning", numeric, 0, []candidate{own(numeric, 1)}, -1, "counts: its meaning is 1 and was 0"},
 		{"another meaning, with a function", numeric, 0, []candidate{own(numeric, 1), meant(numeric, 0)}, 1, ""},
 		{"that meaning, with a function for another", numeric, 1, []candidate{own(numeric, 1), meant(numeric, 0)}, 0, ""},
 		{"an old meaning among several", numeric, 1, []candidate{own(numeric, 2), meant(numeric, 1), meant(numeric, 0)}, 1, ""},
-		{"an old meaning that no function takes", numeric, 3, []candidate{own(numeric, 2), meant(numeric, 1), meant(numeric, 0)}, -1, "its meaning is 2 and was 3"},
+		{"an old meaning that no function takes", numeric, 3, []candidate{own(numeric, 2), meant(numeric, 1), meant(numeric, 0)}, -1, "counts: its meaning is 2 and was 3"},
 		{"an old meaning of an older shape", numeric, 0, []candidate{own(wideS, 1), meant(wideS, 0)}, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, refused := choose(c.stored, c.meaning, c.candidates)
+			got, refused := choose(Stored{Name: "counts", Meaning: c.meaning, Form: state.Form{Value: c.stored}}, c.candidates)
 			if c.want < 0 {
-				if len(refused) == 0 || !strings.Contains(strings.Join(refused, "\n"), c.refusal) {
+				if len(refused) == 0 || !slices.ContainsFunc(refused, func(r Refusal) bool { return strings.Contains(r.String(), c.refusal) }) {
 					t.Fatalf("chose %d, refusals %q; want %q", got.number, refused, c.refusal)
 				}
 				return

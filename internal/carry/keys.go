@@ -23,29 +23,29 @@ func (c *carrier[R, S]) keys(w *Way, source *Source) rekeyer[R, S] {
 			return rekey
 		}
 		if !stay {
-			w.Refusals = append(w.Refusals, fmt.Sprintf("%s: its keys can't be carried over by %s: %v", s.Name, c.spec.Keys.Function, err))
+			w.Refusals = append(w.Refusals, Refusal{OfKey, s.Name, "", fmt.Sprintf("can't be carried over by %s: %v", c.spec.Keys.Function, err)})
 			return nil
 		}
 	}
 	if s.KeyMeaning != target.KeyMeaning {
-		w.Refusals = append(w.Refusals, fmt.Sprintf("%s, key: its meaning is %d and was %d: the keys mean something else now, and no MigrateKeys says what becomes of them", s.Name, target.KeyMeaning, s.KeyMeaning))
+		w.Refusals = append(w.Refusals, Refusal{OfKey, s.Name, "", fmt.Sprintf("its meaning is %d and was %d: the keys mean something else now, and no MigrateKeys says what becomes of them", target.KeyMeaning, s.KeyMeaning)})
 	}
 	if stay {
 		return nil
 	}
-	c.refuseKeys(w, s.Name+", key", s.Form.Key, target.Form.Key)
+	c.refuseKeys(w, OfKey, s.Name, s.Form.Key, target.Form.Key)
 	if s.Form.Element != nil && target.Form.Element != nil {
-		c.refuseKeys(w, s.Name+", element", s.Form.Element, target.Form.Element)
+		c.refuseKeys(w, OfElement, s.Name, s.Form.Element, target.Form.Element)
 	}
 	return nil
 }
 
-func (c *carrier[R, S]) refuseKeys(w *Way, what string, old, now *schema.Schema) {
+func (c *carrier[R, S]) refuseKeys(w *Way, part RefusedPart, state string, old, now *schema.Schema) {
 	if SameEncoding(old, now) {
 		return
 	}
 	for _, d := range schema.Differences(old, now) {
-		w.Refusals = append(w.Refusals, what+textOf(d)+": stored keys can't be carried over without MigrateKeys")
+		w.Refusals = append(w.Refusals, refused(part, state, d, "stored keys can't be carried over without MigrateKeys"))
 	}
 }
 

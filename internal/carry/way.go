@@ -74,8 +74,8 @@ type Way struct {
 	// Drops are the paths, below the state's name, whose data would be lost, or some
 	// of it: a field that is gone, a type that holds less.
 	Drops []string
-	// Refusals say why the state can't be carried over, a line each.
-	Refusals []string
+	// Refusals say why the state can't be carried over.
+	Refusals []Refusal
 	// Ordered tells that each entry gives one of the same key: those of the only
 	// source, in their order, are the state's in its order.
 	Ordered bool

@@ -76,15 +76,17 @@ type detailed interface {
 	Details() []string
 }
 
-// told is an error as people are told of it: in one line, or if it has a list,
-// with that below it.
+// told is an error as people are told of it: in one line, or if it has a list, or
+// the error in it has, with that below it.
 func told(err error) string {
-	list, ok := err.(detailed)
+	list, ok := errors.AsType[detailed](err)
 	if !ok {
 		return oneLine(err)
 	}
+	// What is around the list's error stays: it says what it was found at.
+	text := strings.Replace(err.Error(), list.Error(), list.Summary(), 1)
 	var b strings.Builder
-	b.WriteString(printable(list.Summary()))
+	b.WriteString(inOneLine(text))
 	for _, detail := range list.Details() {
 		b.WriteString("\n  " + printable(detail))
 	}
@@ -93,8 +95,10 @@ func told(err error) string {
 
 // oneLine is the text of an error in one line, whatever a function of the job has
 // put into it.
-func oneLine(err error) string {
-	return printable(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+func oneLine(err error) string { return inOneLine(err.Error()) }
+
+func inOneLine(text string) string {
+	return printable(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
 // asJSON tells whether a command was asked for JSON.

@@ -36,6 +36,7 @@ type status struct {
 	Sources   []sourceStatus   `json:"sources"`
 	Sinks     []sinkStatus     `json:"sinks"`
 	States    []stateStatus    `json:"states"`
+	Partial   []partialStatus  `json:"partial,omitempty"`
 }
 
 // sourceStatus is how far a partition has been read.
@@ -67,7 +68,15 @@ type stateStatus struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	Memory   int64  `json:"memory"`
-	Partial  string `json:"partial,omitempty"`
+}
+
+// partialStatus is a state that is not what it would be had it seen all of its
+// inputs. It may have no entries yet.
+type partialStatus struct {
+	State string `json:"state"`
+	Why   string `json:"why"`
+	// Until is when it will be; "" for never.
+	Until string `json:"until,omitempty"`
 }
 
 func statusCommand(p *place) *cobra.Command {
@@ -139,8 +148,14 @@ func statusOf(ctx context.Context, job *epoch.Job, now time.Time) (status, error
 		if err != nil {
 			return s, err
 		}
-		state.Partial = m.Partial[name].Why
 		s.States = append(s.States, state)
+	}
+	for name, partial := range sorted(m.Partial) {
+		p := partialStatus{State: name, Why: partial.Why}
+		if partial.Until != 0 {
+			p.Until = stamp(partial.Until)
+		}
+		s.Partial = append(s.Partial, p)
 	}
 	return s, nil
 }
@@ -183,7 +198,7 @@ func (s status) write(w io.Writer) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	return writeTables(w, s.sources(), s.sinks(), s.states())
+	return writeTables(w, s.sources(), s.sinks(), s.states(), s.partial(style))
 }
 
 func (s status) sources() *table {
@@ -206,6 +221,18 @@ func (s status) sinks() *table {
 			pending = count(sink.Pending) + " pending"
 		}
 		t.row(sink.Sink, count(sink.Confirmed), count(s.Position), pending)
+	}
+	return t
+}
+
+func (s status) partial(style styles) *table {
+	t := newTable(text("partial state"), column{name: "until", paint: func(_, padded string) string { return style.warn(padded) }}, text("why"))
+	for _, p := range s.Partial {
+		until := "for ever"
+		if p.Until != "" {
+			until = strings.Replace(p.Until, "T", " ", 1)
+		}
+		t.row(p.State, until, p.Why)
 	}
 	return t
 }

@@ -182,11 +182,12 @@ func (l *line) converted() iter.Seq2[*batch, error] {
 				yield(nil, context.Cause(l.ctx))
 				return
 			}
+			failed := b.err // read before the batch is released
 			if !yield(b, nil) {
 				return
 			}
-			if b.err != nil {
-				yield(nil, b.err)
+			if failed != nil {
+				yield(nil, failed)
 				return
 			}
 		}

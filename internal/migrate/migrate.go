@@ -48,9 +48,7 @@ type Report struct {
 //
 // The error is a *[carry.EntryError] if an entry can't be carried over.
 func State(ctx context.Context, o Options) (epoch.Segment, Report, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	m := &migration{o: o, cancel: cancel}
+	m := &migration{o: o}
 	var out output = &collected{way: o.Way, rows: map[string]int{}, next: map[string]int64{}}
 	if o.Way.Ordered {
 		w, err := state.NewWriter(ctx, o.Store, o.Job, o.Path, o.Way.Form, m.bytes())
@@ -71,7 +69,7 @@ func State(ctx context.Context, o Options) (epoch.Segment, Report, error) {
 	return segment, m.report, err
 }
 
-// Entries goes through what the source of a number has stored.
+// entries goes through what the source of a number has stored.
 func (o *Options) entries(ctx context.Context, source int) iter.Seq2[*state.Entry, error] {
 	stored := o.Way.Sources[source].Stored
 	return state.Read(ctx, o.Store, o.Job, stored.Form, o.Stored[stored.Name].Segments, epoch.AllSlots)
@@ -80,7 +78,6 @@ func (o *Options) entries(ctx context.Context, source int) iter.Seq2[*state.Entr
 // migration is one at work.
 type migration struct {
 	o      Options
-	cancel context.CancelCauseFunc
 	report Report
 }
 
@@ -97,7 +94,7 @@ func (m *migration) bytes() (n int64) {
 func (m *migration) source(ctx context.Context, number int, out output) error {
 	line := newLine(ctx, m.o.Workers, func() func(*batch) { return m.converting(number) })
 	defer line.end()
-	go line.read(m.o.entries(ctx, number))
+	go line.read(m.o.entries(line.ctx, number)) // so that the line's end ends a read that waits
 	for b, err := range line.converted() {
 		if err != nil {
 			return err

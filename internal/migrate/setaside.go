@@ -31,9 +31,10 @@ type SetAside struct {
 // Migration says which migration a file of entries is of: the file of another
 // one is not written over.
 type Migration struct {
-	Job      string `json:"job"`
-	State    string `json:"state"`
-	Manifest string `json:"manifest"` // sha256 of the manifest that is migrated
+	Job   string `json:"job"`
+	State string `json:"state"`
+	// From stands for what is migrated, and how: the same for each try.
+	From string `json:"from"`
 }
 
 type rendering struct {

@@ -151,6 +151,8 @@ type change struct {
 	head          func(m *epoch.Manifest)
 	drop, gap     []string
 	dropped       []string
+	// absent are what sinks were that are back after an absence.
+	absent map[string][]epoch.Part
 	// want has each line that isn't same, as "part name: verdict: cause | cause".
 	want []string
 	// notes has texts that stand among the notes of a line, "part name: note".
@@ -186,7 +188,7 @@ func compare(t *testing.T, old, now *build, head epoch.Manifest, c change) *plan
 	}
 	return plan.Compare(plan.Input{
 		Job: "spend", At: epoch.At{Job: "spend", Branch: "main", Task: "0.0", Epoch: head.Epoch}, Head: head,
-		Old: old.Version, New: now.Version, Ways: ways, Drop: c.drop, Gap: c.gap, Dropped: c.dropped,
+		Old: old.Version, New: now.Version, Ways: ways, Drop: c.drop, Gap: c.gap, Dropped: c.dropped, Absent: c.absent,
 	})
 }
 

@@ -24,6 +24,10 @@ type Input struct {
 	Old, New epoch.Version
 	// Ways are those of New's states, by their names.
 	Ways map[string]*carry.Way
+	// Absent says of sinks of New that are back after an absence what they were:
+	// in the version that last had them, or if nothing tells which that is, in all
+	// that had them.
+	Absent map[string][]epoch.Part
 	// Drop and Gap are the consents that are given.
 	Drop, Gap []string
 	// Dropped are the names that consents may give though nothing is dropped under
@@ -60,7 +64,7 @@ func (c *comparison) line(part Part, name string) *Line {
 func (c *comparison) drop(l *Line, name, cause string) {
 	c.drops[name] = true
 	if !slices.Contains(c.Drop, name) {
-		l.needs("--drop", name, cause, fmt.Sprintf("%s: would be dropped; allow it with --drop %s", name, name))
+		l.needs("--drop", name, cause, fmt.Sprintf("%s: data would be lost; allow it with --drop %s", cause, name))
 		return
 	}
 	l.Add(Resolves, cause, "")

@@ -98,7 +98,7 @@ var changes = []change{
 		refusals: []string{"spend.Orders"}},
 	{name: "a field removed", after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spendShort]{}) },
 		want:     []string{"state spend: consent: spend.Orders: removed (long)"},
-		refusals: []string{"state spend.Orders: would be dropped; allow it with --drop spend.Orders"}},
+		refusals: []string{"state spend.Orders: removed (long): data would be lost; allow it with --drop spend.Orders"}},
 	{name: "a field removed, by consent", after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spendShort]{}) }, drop: []string{"spend.Orders"},
 		want: []string{"state spend: resolves: spend.Orders: removed (long)"}, notes: []string{"state spend: dropped, as --drop spend.Orders allows"}},
 	{name: "a state migrates", before: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, oldSpend]{}) },
@@ -114,7 +114,7 @@ var changes = []change{
 		refusals: []string{"state visits: a state of another kind: it was a value state and is a map state; give the state a new name"}},
 	{name: "a state removed", after: func(b *build) { b.without("refunds", "refunds") },
 		want:     []string{"state refunds: consent: refunds: no operator has it any more"},
-		refusals: []string{"state refunds: would be dropped; allow it with --drop refunds"}},
+		refusals: []string{"state refunds: no operator has it any more: data would be lost; allow it with --drop refunds"}},
 	{name: "a state removed, by consent", after: func(b *build) { b.without("refunds", "refunds") }, drop: []string{"refunds"},
 		want: []string{"state refunds: resolves: refunds: no operator has it any more"}},
 	{name: "a state under another name", after: func(b *build) {
@@ -122,6 +122,14 @@ var changes = []change{
 		b.operate("backs", "fold", "main.(*Spend).Sub", "main.Order.SellerID", "orders")
 		keep(b, "backs", "backs", "value", meanings{}, carry.Spec[string, spend]{Takes: []carry.Taken[spend]{{Name: "refunds"}}})
 	}, want: []string{"state backs: resolves: backs: taken over from state refunds"}, notes: []string{"state refunds: taken over by state backs"}},
+	{name: "a state that is split", after: func(b *build) {
+		b.without("refunds", "refunds")
+		for _, name := range []string{"backs", "fronts"} {
+			b.operate(name, "fold", "main."+name, "main.Order.SellerID", "orders")
+			keep(b, name, name, "value", meanings{}, carry.Spec[string, spend]{Takes: []carry.Taken[spend]{{Name: "refunds"}}})
+		}
+	}, want: []string{"state backs: resolves: backs: taken over from state refunds", "state fronts: resolves: fronts: taken over from state refunds"},
+		notes: []string{"state refunds: taken over by state backs, fronts"}},
 	{name: "a state that can't be taken over", after: func(b *build) {
 		b.without("refunds", "refunds")
 		b.operate("backs", "fold", "main.(*Spend).Sub", "main.Order.SellerID", "orders")
@@ -133,7 +141,7 @@ var changes = []change{
 		keep(b, "totals", "totals", "value", meanings{}, carry.Spec[string, spend]{})
 		b.Sinks["totals"] = part("file.json", []string{"totals"}, "target", "totals", "mode", "append")
 		rows[string, row](b, "totals", false)
-	}, want: []string{"state totals: partial: totals: it begins empty, and lacks what was read of orders before epoch 42, and never will"},
+	}, want: []string{"state totals: partial: totals: it begins empty: it has not seen what was read of orders before epoch 42, and never will"},
 		notes: []string{"state totals: incomplete because of it, for ever: sink totals", "sink totals: new; it begins at position 41"}},
 	{name: "a new state of a new source", after: func(b *build) {
 		b.Sources["logins"] = part("kafka", nil, "topics", "logins", "target", "logins", "codec", "json")
@@ -159,8 +167,8 @@ var changes = []change{
 		"state spend: migrates: spend: entries get new keys by main.intKeys",
 	}},
 	{name: "keys that the migration doesn't take", before: keyed[bool], after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
-		"key spend: replay: spend: its keys can't be carried over by main.intKeys: it takes int64, and stored are boolean",
-	}, refusals: []string{"spend: its keys can't be carried over by main.intKeys: it takes int64, and stored are boolean"}},
+		"key spend: replay: spend, key: can't be carried over by main.intKeys: it takes int64, and stored are boolean",
+	}, refusals: []string{"spend, key: can't be carried over by main.intKeys: it takes int64, and stored are boolean"}},
 	{name: "another meaning of the key", after: func(b *build) { spendAs(b, meanings{key: 1}, carry.Spec[string, spend]{}) }, want: []string{
 		"key spend: replay: spend, key: its meaning is 1 and was 0: the keys mean something else now, and no MigrateKeys says what becomes of them",
 	}, refusals: []string{"spend, key: its meaning is 1"}},
@@ -204,7 +212,7 @@ var changes = []change{
 		b.operate("once", "process", "", "main.Order.UserID", "orders")
 		keep(b, "once", "once", "value", meanings{}, carry.Spec[string, spend]{})
 		inputs(b.Operators, "spend", "once")
-	}, want: []string{"state once: partial: once: it begins empty, and lacks what was read of orders before epoch 42, and never will"},
+	}, want: []string{"state once: partial: once: it begins empty: it has not seen what was read of orders before epoch 42, and never will"},
 		notes: []string{"operator spend: it gets nothing more of orders; what came of that stays", "operator spend: it gets what comes of once from now on", "state once: incomplete because of it, for ever: sink pg"}},
 	{name: "another source for an operator", after: func(b *build) { inputs(b.Operators, "spend", "clicks") },
 		want: []string{"operator spend: partial: spend: it has not seen what came of clicks before epoch 42, and never will"}},
@@ -276,6 +284,32 @@ var changes = []change{
 			m.Sinks["log"] = epoch.SinkState{Record: "r", Confirmed: 30, Dropped: "consented"}
 		},
 		want: []string{"sink log: resolves: log: back after an absence, in which it did not get positions 31 to 40"}},
+	{name: "a sink back as it was", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		notes: []string{"sink pg: back; it goes on where it stood"}},
+	{name: "a sink back with another target", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		after:    func(b *build) { set(b.Sinks, "pg", "target", "spend_v2") },
+		want:     []string{`sink pg: refused: pg, target: "spend" → "spend_v2": what it has written would be told apart by nobody`},
+		refusals: []string{"sink pg, target"}},
+	{name: "a sink back with another target, before it wrote anything", before: func(b *build) { delete(b.Sinks, "pg") }, absent: sinksOf("pg", same),
+		head:  func(m *epoch.Manifest) { m.Sinks["pg"] = epoch.SinkState{Confirmed: 40, Dropped: "consented"} },
+		after: func(b *build) { set(b.Sinks, "pg", "target", "spend_v2") }},
+	{name: "a sink back with a gap and another key", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 30), gap: []string{"pg"},
+		absent: sinksOf("pg", same), after: func(b *build) { rows[int64, row](b, "pg", true) },
+		want:     []string{"sink pg: refused: pg: back after an absence, in which it did not get positions 31 to 40 | pg, key: string → long: its rows would be told apart by another key"},
+		refusals: []string{"sink pg, key"}},
+	{name: "a sink back with a column more", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		after: func(b *build) { rows[string, rowMore](b, "pg", true) },
+		want:  []string{"sink pg: resolves: pg.City: added (nullable string)"}},
+	{name: "a sink back with a column less", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40), absent: sinksOf("pg", same),
+		after:    func(b *build) { rows[string, rowShort](b, "pg", true) },
+		want:     []string{"sink pg: consent: pg.Note: removed (nullable string)"},
+		refusals: []string{"sink pg.Note: removed (nullable string): data would be lost; allow it with --drop pg.Note"}},
+	{name: "a sink back that had two forms", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40),
+		absent: sinksOf("pg", same, func(b *build) { set(b.Sinks, "pg", "target", "spend_v0") }, same),
+		want:   []string{`sink pg: refused: pg, target: "spend_v0" → "spend": what it has written would be told apart by nobody`},
+		notes:  []string{"sink pg: the log does not tell any more which of 3 forms it had last; the one counts that it differs from the most"}, refusals: []string{"sink pg, target"}},
+	{name: "a sink back of which nothing is known", before: func(b *build) { delete(b.Sinks, "pg") }, head: away("pg", 40),
+		notes: []string{"sink pg: nothing tells what it was before; see to it that it writes to the same place"}},
 	{name: "another table", after: func(b *build) { set(b.Sinks, "pg", "target", "spend_v2") },
 		want:     []string{`sink pg: refused: pg, target: "spend" → "spend_v2": what it has written would be told apart by nobody`},
 		refusals: []string{"sink pg, target"}},
@@ -306,12 +340,12 @@ var changes = []change{
 	{name: "a nullable column removed", after: func(b *build) { rows[string, rowShort](b, "pg", true) },
 		want:     []string{"sink pg: consent: pg.Note: removed (nullable string)"},
 		notes:    []string{"sink pg: pg.Note: rows that are written keep what stands there"},
-		refusals: []string{"sink pg.Note: would be dropped; allow it with --drop pg.Note"}},
+		refusals: []string{"sink pg.Note: removed (nullable string): data would be lost; allow it with --drop pg.Note"}},
 	{name: "a nullable column removed, by consent", after: func(b *build) { rows[string, rowShort](b, "pg", true) }, drop: []string{"pg.Note"},
 		want: []string{"sink pg: resolves: pg.Note: removed (nullable string)"}},
 	{name: "columns within columns", before: func(b *build) { rows[string, rowNested](b, "topic", false) }, after: func(b *build) { rows[string, rowNestedLess](b, "topic", false) },
 		want:     []string{"sink topic: refused: topic.Items[].City: removed (nullable string) | topic.ByID{}.City: removed (nullable string) | topic.Limits{}.Cents: removed (long): whoever reads the rows knows the other | topic.Limits{}.City: removed (nullable string)"},
-		refusals: []string{"topic.Items[].City: would be dropped", "topic.ByID{}.City: would be dropped", "topic.Limits{}.City: would be dropped", "topic.Limits{}.Cents: removed"}},
+		refusals: []string{"topic.Items[].City: removed (nullable string): data would be lost", "topic.ByID{}.City: removed (nullable string): data would be lost", "topic.Limits{}.City: removed (nullable string): data would be lost", "topic.Limits{}.Cents: removed"}},
 	{name: "another column removed", after: func(b *build) { rows[string, rowLess](b, "pg", true) },
 		want: []string{"sink pg: refused: pg.Orders: removed (long): whoever reads the rows knows the other"}, refusals: []string{"sink pg.Orders: removed (long)"}},
 	{name: "a column retyped", after: func(b *build) { rows[string, rowText](b, "pg", true) },
@@ -332,7 +366,7 @@ var changes = []change{
 	{name: "a slip of the pen", after: func(b *build) { b.without("refunds", "refunds") }, drop: []string{"refund"}, want: []string{
 		"flag --drop refund: refused: --drop refund: that is not dropped",
 		"state refunds: consent: refunds: no operator has it any more",
-	}, refusals: []string{"--drop refund: that is not dropped; name what would be: refunds", "state refunds: would be dropped"}},
+	}, refusals: []string{"--drop refund: that is not dropped; name what would be: refunds", "state refunds: no operator has it any more: data would be lost"}},
 	{name: "a consent to what stays", drop: []string{"spend"}, want: []string{"flag --drop spend: refused: --drop spend: that is not dropped"},
 		refusals: []string{"--drop spend: that is not dropped; nothing would be dropped, so leave it out"}},
 	{name: "a consent that was used before", drop: []string{"old"}, dropped: []string{"old", "spend.VIP"}},
@@ -365,6 +399,26 @@ func keyed[K comparable](b *build) {
 
 func window(b *build, size string) {
 	b.Operators["spend"] = part("fold", []string{"orders"}, "window", size)
+}
+
+func same(*build) {}
+
+// away is a sink that is gone since a position.
+func away(sink string, confirmed epoch.Position) func(m *epoch.Manifest) {
+	return func(m *epoch.Manifest) {
+		m.Sinks[sink] = epoch.SinkState{Record: "r", Confirmed: confirmed, Dropped: "consented"}
+	}
+}
+
+// sinksOf is a sink as builds had it.
+func sinksOf(sink string, forms ...func(b *build)) map[string][]epoch.Part {
+	absent := map[string][]epoch.Part{}
+	for _, form := range forms {
+		b := firstBuild()
+		form(b)
+		absent[sink] = append(absent[sink], b.Sinks[sink])
+	}
+	return absent
 }
 
 func untouched(m *epoch.Manifest) {
@@ -469,7 +523,7 @@ func TestPartial(t *testing.T) {
 	}.plan(t)
 	got, err := json.Marshal(p.Partial(), json.Deterministic(true))
 	const missed = `{"why":"it has not seen what came of orders before epoch 42"}`
-	want := `{"pages":` + missed + `,"spend":{"why":"began at 7","until":9},"totals":{"why":"it begins empty, and lacks what was read of orders before epoch 42"},"visits":` + missed + `}`
+	want := `{"pages":` + missed + `,"spend":{"why":"began at 7","until":9},"totals":{"why":"it begins empty: it has not seen what was read of orders before epoch 42"},"visits":` + missed + `}`
 	if err != nil || string(got) != want {
 		t.Errorf("partial are %s (%v), expected %s", got, err, want)
 	}

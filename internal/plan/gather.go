@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -38,6 +37,9 @@ func Gather(ctx context.Context, job *epoch.Job, from epoch.Manifest, b Build) (
 		return in, fmt.Errorf("%s: %w", in.At, err)
 	}
 	in.Ways = b.Ways(stored)
+	if in.Absent, err = absentSinks(ctx, job, from, b.Version); err != nil {
+		return in, err
+	}
 	if len(in.Drop) > 0 {
 		in.Dropped, err = droppedBefore(ctx, job, b.Version)
 	}
@@ -62,26 +64,11 @@ func versionOf(ctx context.Context, job *epoch.Job, at epoch.At, m epoch.Manifes
 	return v, err
 }
 
-// versionsAtMost bounds the versions of a job that are looked at.
-const versionsAtMost = 10_000
-
 // droppedBefore is [Dropped] for all versions that the job has had.
 func droppedBefore(ctx context.Context, job *epoch.Job, now epoch.Version) ([]string, error) {
-	listed, err := job.Store().List(ctx, job.Object("versions/"), "", versionsAtMost)
+	earlier, err := versionsNamed(ctx, job, "")
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", job.Name(), err)
-	}
-	var earlier []epoch.Version
-	for _, l := range listed {
-		name, ok := epoch.ParsePath(strings.TrimPrefix(l.Name, job.Object("")))
-		if !ok || name.Kind != epoch.VersionObject {
-			continue
-		}
-		v, err := job.Version(ctx, name.Label)
-		if err != nil {
-			return nil, err
-		}
-		earlier = append(earlier, v)
+		return nil, err
 	}
 	names, err := Dropped(earlier, now)
 	if err != nil {

@@ -3,8 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
@@ -123,8 +123,8 @@ func (c *comparison) key(l *Line, state string) {
 		return
 	}
 	for _, r := range way.Refusals {
-		if ofKey(r) {
-			l.Add(Replay, r, wayOut)
+		if r.OfRows() {
+			l.Add(Replay, r.String(), wayOut)
 		}
 	}
 	for _, s := range way.Sources {
@@ -134,42 +134,17 @@ func (c *comparison) key(l *Line, state string) {
 	}
 }
 
-// ofKey tells whether a way's refusal is about keys or elements.
-func ofKey(refusal string) bool {
-	_, about, _ := strings.Cut(refusal, ",")
-	for _, what := range []string{" key", " element"} {
-		if rest, is := strings.CutPrefix(about, what); is && !strings.Contains(refusal[:len(refusal)-len(about)], ":") && (rest == "" || strings.ContainsAny(rest[:1], ".:[{")) {
-			return true
-		}
-	}
-	_, what, _ := strings.Cut(refusal, ": ")
-	return strings.HasPrefix(what, "its keys ")
-}
-
-// ofKind tells whether a way's refusal says that a state is of another kind.
-func ofKind(refusal string) bool { return strings.Contains(refusal, ": a state of another kind: ") }
-
-// takenBy names the state of this build that takes a stored one over, or would
-// if it could.
-func (c *comparison) takenBy(name string) (by string, is bool) {
+// takers name the states of this build that take a stored one over, or would if
+// they could.
+func (c *comparison) takers(name string) (by []string) {
 	for state, way := range sorted(c.Ways) {
 		if state == name || way == nil {
 			continue
 		}
-		for _, s := range way.Sources {
-			if s.Stored.Name == name {
-				return state, true
-			}
-		}
-		if slices.ContainsFunc(way.Refusals, func(r string) bool { return about(r, name) }) {
-			return state, true
+		if slices.ContainsFunc(way.Sources, func(s carry.Source) bool { return s.Stored.Name == name }) ||
+			slices.ContainsFunc(way.Refusals, func(r carry.Refusal) bool { return r.State == name }) {
+			by = append(by, state)
 		}
 	}
-	return "", false
-}
-
-// about tells whether a refusal is about a stored state.
-func about(refusal, name string) bool {
-	rest, is := strings.CutPrefix(refusal, name)
-	return is && rest != "" && strings.ContainsAny(rest[:1], ".,:[{")
+	return by
 }

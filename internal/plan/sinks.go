@@ -34,7 +34,9 @@ func (c *comparison) sinks() {
 			c.newSink(l, now)
 		case head.Dropped != "":
 			c.sinkBack(l, head)
+			c.returned(l, now, head.Record != "")
 		case had:
+			c.noteFunction(l, "function", epoch.RowFunction(l.Name))
 			c.sink(l, old, now, delivered && head.Record != "")
 		}
 	}
@@ -73,10 +75,30 @@ func (c *comparison) sinkBack(l *Line, head epoch.SinkState) {
 	l.needs("--gap", l.Name, gap, fmt.Sprintf("%s; allow that with --gap %s, or give it a new name and target", gap, l.Name))
 }
 
+// returned compares a sink that is back with what it was. If that may have been
+// one of several, the one counts that it differs from the most.
+func (c *comparison) returned(l *Line, now epoch.Part, written bool) {
+	was := c.Absent[l.Name]
+	if len(was) == 0 {
+		l.Note("nothing tells what it was before; see to it that it writes to the same place")
+		return
+	}
+	most, worst := was[0], Same
+	for _, p := range was {
+		tried := &Line{Part: l.Part, Name: l.Name}
+		if c.sink(tried, p, now, written); tried.Verdict > worst {
+			most, worst = p, tried.Verdict
+		}
+	}
+	if len(was) > 1 {
+		l.Note(fmt.Sprintf("the log does not tell any more which of %d forms it had last; the one counts that it differs from the most", len(was)))
+	}
+	c.sink(l, most, now, written)
+}
+
 // sink compares a sink that was there. As long as nothing was written, it may be
 // anything.
 func (c *comparison) sink(l *Line, old, now epoch.Part, written bool) {
-	c.noteFunction(l, "function", epoch.RowFunction(l.Name))
 	if !written {
 		if !samePart(old, now) {
 			l.Note("nothing was written yet, so that it may be another")
@@ -120,7 +142,7 @@ func (c *comparison) sinkInputs(l *Line, old, now epoch.Part) {
 // succeeds tells whether the states of new inputs take over those that are gone.
 func (c *comparison) succeeds(added, gone []string) bool {
 	for _, name := range gone {
-		if by, taken := c.takenBy(name); !taken || !slices.Contains(added, by) {
+		if !slices.ContainsFunc(c.takers(name), func(by string) bool { return slices.Contains(added, by) }) {
 			return false
 		}
 	}

@@ -37,9 +37,8 @@ func (c *comparison) states() {
 
 // goneState is a stored state that this build lacks.
 func (c *comparison) goneState(l *Line) {
-	by, taken := c.takenBy(l.Name)
-	if taken {
-		l.Note("taken over by state " + by)
+	if by := c.takers(l.Name); len(by) > 0 {
+		l.Note("taken over by state " + list(by))
 		return
 	}
 	c.drop(l, l.Name, l.Name+": no operator has it any more")
@@ -69,7 +68,7 @@ func (c *comparison) newState(l *Line) {
 		l.Note("new; it begins empty, and nothing of what comes to it has been read yet")
 		return
 	}
-	why := fmt.Sprintf("it begins empty, and lacks what was read of %s before epoch %d", list(read), c.At.Epoch+1)
+	why := fmt.Sprintf("it begins empty: it has not seen what was read of %s before epoch %d", list(read), c.At.Epoch+1)
 	c.incomplete(l, operator, why)
 	c.plan.partial[l.Name] = epoch.Partial{Why: why}
 }
@@ -79,12 +78,12 @@ func (c *comparison) newState(l *Line) {
 func (c *comparison) refusedState(l *Line, way *carry.Way) {
 	for _, r := range way.Refusals {
 		switch {
-		case ofKey(r):
+		case r.OfRows():
 			l.Note("its key can't be carried over; the key's line says why")
-		case ofKind(r):
-			l.Add(Refused, r, "give the state a new name")
+		case r.Part == carry.OfKind:
+			l.Add(Refused, r.String(), "give the state a new name")
 		default:
-			l.Add(Replay, r, wayOut)
+			l.Add(Replay, r.String(), wayOut)
 		}
 	}
 	c.otherDifferences(l)

@@ -14,7 +14,7 @@ import (
 // is what its version says. The error is of a schema that can't be read.
 func Stored(v epoch.Version, m epoch.Manifest) (func(name string) *carry.Stored, error) {
 	all := map[string]*carry.Stored{}
-	for name, s := range v.States {
+	for name, s := range sorted(v.States) {
 		entry, has := m.State[name]
 		if !has {
 			entry = epoch.StateEntry{Key: s.Key, Element: s.Element, Value: s.Value}
@@ -25,7 +25,7 @@ func Stored(v epoch.Version, m epoch.Manifest) (func(name string) *carry.Stored,
 		}
 		all[name] = &carry.Stored{Name: name, Kind: kindOf(s.Kind, s.Element), Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: form}
 	}
-	for name, entry := range m.State {
+	for name, entry := range sorted(m.State) {
 		if all[name] != nil {
 			continue
 		}

@@ -56,6 +56,8 @@ var arrows = []arrow{
 	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
+	{"internal/golden", "", ""},
+	{"internal/state/statetest", "env schema store internal/epoch internal/state", ""},
 	{"internal/carry", "connector schema internal/epoch internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/migrate", "env schema store internal/carry internal/epoch internal/state", ""},
 	{"internal/plan", "env schema store internal/avrofile internal/carry internal/epoch internal/migrate internal/state", ""},

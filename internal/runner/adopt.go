@@ -2,6 +2,8 @@ package runner
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,7 +88,7 @@ func (r *runner) migrate(ctx context.Context, head epoch.Manifest, spec *engine.
 	})
 	var failed *carry.EntryError
 	if errors.As(err, &failed) {
-		return entry, &MigrationError{At: epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch}, Entry: failed}
+		return entry, &MigrationError{At: epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch}, State: spec.Name, Entry: failed}
 	}
 	if err != nil {
 		return entry, err
@@ -102,13 +104,15 @@ func (r *runner) migrate(ctx context.Context, head epoch.Manifest, spec *engine.
 // MigrationError says that an entry of a state can't be carried over.
 type MigrationError struct {
 	epoch.At
+	// State is this build's, which the entry was to become part of.
+	State string
 	Entry *carry.EntryError
 }
 
 // Error implements error.
 func (e *MigrationError) Error() string {
 	return fmt.Sprintf("%s: refused: an entry can't be carried over: %v. Nothing was changed. Mend the migration, or let --set-aside %s=FILE put such entries into a file; `plan --all` finds them all.",
-		e.At, e.Entry, e.Entry.State)
+		e.At, e.Entry, e.State)
 }
 
 // Unwrap returns what is wrong with the entry.
@@ -186,11 +190,7 @@ func (a *setAsides) of(name string, head epoch.Manifest) (func(*carry.EntryError
 	if f := a.files[name]; f != nil {
 		f.Close()
 	}
-	hash, err := hashOf(head)
-	if err != nil {
-		return nil, err
-	}
-	file, err := migrate.NewSetAside(a.r.o.Env, path, migrate.Migration{Job: a.r.o.Job, State: name, Manifest: hash})
+	file, err := migrate.NewSetAside(a.r.o.Env, path, migrate.Migration{Job: a.r.o.Job, State: name, From: a.r.migrated(name, head)})
 	if err != nil {
 		return nil, &setAsideError{a.r.o.Job, name, err}
 	}
@@ -205,6 +205,19 @@ func (a *setAsides) of(name string, head epoch.Manifest) (func(*carry.EntryError
 		}
 		return nil
 	}, nil
+}
+
+// migrated stands for what is migrated and the version that it becomes: the same
+// for each start that tries it, whatever openings there are in between.
+func (r *runner) migrated(name string, head epoch.Manifest) string {
+	sum := sha256.New()
+	fmt.Fprintln(sum, r.o.Build.Version)
+	for _, source := range r.stored.ways[name].Sources {
+		for _, s := range head.State[source.Stored.Name].Segments {
+			fmt.Fprintln(sum, source.Stored.Name, s.Path, s.SHA256)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 func (a *setAsides) commit() error {

@@ -46,13 +46,13 @@ type ColumnsError struct {
 
 // Error implements error.
 func (e *ColumnsError) Error() string {
-	return fmt.Sprintf("file %s: its columns don't fit: %s. Name them as `sluice state export` does, or give the file another form.", e.File, strings.Join(e.Faults, "; "))
+	return fmt.Sprintf("file %s: its columns don't fit: %s. Name them as `sluice state export` does, or give the file another form", e.File, strings.Join(e.Faults, "; "))
 }
 
 // Summary is what the error says without the faults, and Details are these: for
 // those who show them as a list.
 func (e *ColumnsError) Summary() string {
-	return fmt.Sprintf("file %s: its columns don't fit; name them as `sluice state export` does, or give the file another form:", e.File)
+	return fmt.Sprintf("file %s: its columns don't fit; name them as `sluice state export` does, or give the file another form", e.File)
 }
 
 // Details has one text for each column.

@@ -384,7 +384,8 @@ func hostileManifests(first *hostile) map[string]hostileCase {
 	edit("a schema as deep as can be", `"value":"(\\"|[^"])*"`, `"value":"`+strings.Repeat(`{\"type\":`, 100_000)+`"`, "users", reads...)
 	edit("a schema that doubles", `"value":"(\\"|[^"])*"`, `"value":"`+strings.ReplaceAll(doubling(60), `"`, `\"`)+`"`, "users", reads...)
 	edit("a schema within itself", `"value":"(\\"|[^"])*"`, `"value":"{\"type\":\"record\",\"name\":\"r\",\"fields\":[{\"name\":\"f\",\"type\":\"r\"}]}"`, "users", reads...)
-	edit("a schema of 2^62 bytes", `"value":"(\\"|[^"])*"`, `"value":"{\"type\":\"fixed\",\"name\":\"f\",\"size\":4611686018427387904}"`, "users", reads...)
+	edit("a schema of 2^62 bytes", `"users":{"key":"(\\"|[^"])*","value":"(\\"|[^"])*"`,
+		`"users":{"key":"\"string\"","value":"{\"type\":\"fixed\",\"name\":\"f\",\"size\":4611686018427387904}"`, "users", reads...)
 	return cases
 }
 

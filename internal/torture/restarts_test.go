@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -121,6 +123,10 @@ func runCommand(t *testing.T, folder, binary string, args ...string) result {
 type restart struct {
 	build string
 	flags []string
+	// plan is the exit code of the job's command plan, with the same flags, and lines
+	// has what it says of each part that isn't same: part, name, verdict and causes.
+	plan  int
+	lines []string
 	// change is what the build makes of a row otherwise than the first one.
 	change func(*spendRow, spendOrder)
 	// sameVersion tells that nothing has changed for the engine.
@@ -132,7 +138,8 @@ type restart struct {
 }
 
 // TestRestarts continues a job with builds whose code or state's type differs:
-// all go on from the checkpoint, and the final rows are exact.
+// all go on from the checkpoint, as the plan says before, and the final rows are
+// exact.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
 	bin := build(t, &binaries.spend, "spend/...")
@@ -146,18 +153,21 @@ func TestRestarts(t *testing.T) {
 			}
 		}},
 		{build: "moved", sameVersion: true},
-		{build: "boolean", change: func(r *spendRow, o spendOrder) { r.VIP = r.VIP || o.Cents >= 900 }},
-		{build: "removed", flags: []string{"--drop", "spend.Note"}, change: func(r *spendRow, _ spendOrder) { r.Note = "" }},
-		{build: "reordered"},
-		{build: "widened"},
-		{build: "nullable"},
-		{build: "renamed"},
-		{build: "symbol", change: func(r *spendRow, _ spendOrder) {
+		{build: "boolean", lines: []string{"state spend resolves: spend.VIP: added (boolean)"}, change: func(r *spendRow, o spendOrder) { r.VIP = r.VIP || o.Cents >= 900 }},
+		{build: "removed", flags: []string{"--drop", "spend.Note"}, lines: []string{"state spend resolves: spend.Note: removed (string)"}, change: func(r *spendRow, _ spendOrder) { r.Note = "" }},
+		{build: "reordered", lines: []string{"state spend resolves: spend: reordered: Orders, Cents, Weight, Note, Status, Code → Code, Status, Note, Weight, Cents, Orders"}},
+		{build: "widened", lines: []string{"state spend resolves: spend.Orders: int → long | spend.Weight: float → double"}},
+		{build: "narrowed", flags: []string{"--drop", "spend.Cents"}, lines: []string{"state spend resolves: spend.Cents: long → int (narrowed)"}},
+		{build: "nullable", lines: []string{"state spend resolves: spend.Code: string → nullable string (made nullable)"}},
+		{build: "renamed", lines: []string{"state spend resolves: spend.Amount: renamed from Cents"}},
+		{build: "symbol", lines: []string{"state spend resolves: spend.Status: symbol added (gold)"}, change: func(r *spendRow, _ spendOrder) {
 			if r.Orders > 4 {
 				r.Status = "gold"
 			}
 		}},
-		{build: "newstate", flags: []string{"--drop", "spend"}, anew: true},
+		{build: "newstate", flags: []string{"--drop", "spend"}, anew: true, plan: 21, lines: []string{
+			"state spend resolves: spend: no operator has it any more", newStateBegins, newStateRows,
+		}},
 	} {
 		t.Run(r.build, func(t *testing.T) {
 			folder := t.TempDir()
@@ -177,6 +187,7 @@ func (r restart) run(t *testing.T, folder, binary string) {
 
 	after := spendOrders(spendHalf, 2*spendHalf)
 	appendSpend(t, folder, after)
+	checkPlan(t, folder, binary, r.flags, r.plan, r.lines)
 	out := mustRun(t, folder, binary, r.flags...)
 	if r.check != nil {
 		r.check(t, out)
@@ -194,6 +205,42 @@ func (r restart) run(t *testing.T, folder, binary string) {
 		t.Errorf("the version after the restart is the one before: %v, expected %v", same, r.sameVersion)
 	}
 	sameRows(t, filepath.Join(folder, "out", "rows"), r.rows(after))
+}
+
+// What the plan says of a state of another name, and of the sink of its rows.
+const (
+	newStateBegins = "state spending partial: spending: it begins empty: it has not seen what was read of orders before epoch N, and never will"
+	newStateRows   = "sink rows partial: rows, of: spend → spending: rows of the one stay, and those of the other come as their keys change"
+)
+
+// someEpoch is an epoch in what a plan says: how many there are depends on how
+// fast the job ran.
+var someEpoch = regexp.MustCompile(`epoch \d+`)
+
+// checkPlan compares what a build's command plan says, which changes nothing.
+func checkPlan(t *testing.T, folder, binary string, flags []string, code int, want []string) {
+	t.Helper()
+	before := snapshot(t, folder)
+	out := runJob(t, folder, binary, append([]string{"plan", "--store", "store", "--json"}, flags...)...)
+	var plan struct {
+		Lines []struct {
+			Part, Name, Verdict string
+			Causes              []string
+		}
+	}
+	if err := json.Unmarshal([]byte(out.stdout), &plan); err != nil {
+		t.Fatalf("plan: exit code %d: %v\n%s%s", out.code, err, out.stdout, out.stderr)
+	}
+	var got []string
+	for _, l := range plan.Lines {
+		if l.Verdict != "same" {
+			got = append(got, someEpoch.ReplaceAllString(fmt.Sprintf("%s %s %s: %s", l.Part, l.Name, l.Verdict, strings.Join(l.Causes, " | ")), "epoch N"))
+		}
+	}
+	if out.code != code || !slices.Equal(got, want) {
+		t.Errorf("plan: exit code %d, expected %d; it says\n\t%s\nexpected\n\t%s", out.code, code, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	sameFiles(t, before, snapshot(t, folder))
 }
 
 // rows are the rows that must stand in the sink in the end.
@@ -234,7 +281,8 @@ func sameRows[R comparable](t *testing.T, folder string, want map[string]R) {
 }
 
 // TestRefused continues a job with builds that can't go on from what is stored:
-// each is refused with the path of what differs, and changes nothing.
+// each is refused with the path of what differs, as the plan says before, and
+// changes nothing.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	bin := build(t, &binaries.spend, "spend/...")
@@ -245,15 +293,25 @@ func TestRefused(t *testing.T) {
 		build string
 		flags []string
 		says  []string
+		plan  int
+		lines []string
 	}{
-		{"number", nil, []string{"spend.Note", "string", "long"}},
-		{"narrowed", nil, []string{"spend.Cents", "long", "int"}},
-		{"otherkey", nil, []string{"spend", "key", "string", "long"}},
-		{"removed", nil, []string{"spend.Note", "--drop spend.Note"}},
-		{"removed", []string{"--drop", "spend.Nota"}, []string{"spend.Note", "spend.Nota"}},
-		{"newstate", nil, []string{"--drop spend"}},
+		{"number", nil, []string{"spend.Note", "string", "long"}, 23, []string{"state spend replay: spend.Note: string → long: can't be carried over"}},
+		{"narrowed", nil, []string{"spend.Cents", "--drop spend.Cents"}, 22, []string{"state spend consent: spend.Cents: long → int (narrowed)"}},
+		{"otherkey", nil, []string{"spend", "key", "string", "long"}, 24, []string{
+			"key spend replay: spend, key: string → long: stored keys can't be carried over without MigrateKeys",
+			"sink rows refused: rows, key: string → long: its rows would be told apart by another key",
+		}},
+		{"removed", nil, []string{"spend.Note", "--drop spend.Note"}, 22, []string{"state spend consent: spend.Note: removed (string)"}},
+		{"removed", []string{"--drop", "spend.Nota"}, []string{"spend.Note", "spend.Nota"}, 24, []string{
+			"state spend consent: spend.Note: removed (string)", "flag --drop spend.Nota refused: --drop spend.Nota: that is not dropped",
+		}},
+		{"newstate", nil, []string{"--drop spend"}, 22, []string{
+			"state spend consent: spend: no operator has it any more", newStateBegins, newStateRows,
+		}},
 	} {
 		t.Run(strings.Join(append([]string{r.build}, r.flags...), " "), func(t *testing.T) {
+			checkPlan(t, folder, filepath.Join(bin, r.build), r.flags, r.plan, r.lines)
 			out := runCommand(t, folder, filepath.Join(bin, r.build), r.flags...)
 			if out.code != 13 {
 				t.Errorf("exit code %d, expected 13\n%s", out.code, out.stderr)

@@ -135,7 +135,7 @@ func examples() []example {
 		{err: &runner.RefusedError{At: at(), Reasons: []string{"spend.A: one", "spend.B: two"}}, begins: atText, says: []string{"spend.A: one; spend.B: two", "Nothing was changed"}},
 		{err: &runner.ConsentError{Job: "spend", Flag: "set-aside", Name: "shop", Names: []string{"shops"}}, begins: "spend: ", says: []string{"--set-aside shop", "shops"}},
 		{err: &runner.ConsentError{Job: "spend", Flag: "drop", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop", "leave it out"}},
-		{err: &runner.MigrationError{At: at(), Entry: &carry.EntryError{State: "shops", Key: "ann", Function: "main.v1to2", Cause: errors.New("too long")}}, begins: atText, says: []string{"state shops, key ann: main.v1to2: too long", "Nothing was changed", "--set-aside shops=FILE"}},
+		{err: &runner.MigrationError{At: at(), State: "shops", Entry: &carry.EntryError{State: "shops", Key: "ann", Function: "main.v1to2", Cause: errors.New("too long")}}, begins: atText, says: []string{"state shops, key ann: main.v1to2: too long", "Nothing was changed", "--set-aside shops=FILE"}},
 		{err: &carry.EntryError{State: "shops", Key: "ann", Cause: errors.New("too long")}, part: "a MigrationError", says: []string{"state shops, key ann", "too long"}},
 
 		{err: &runner.ImportError{Job: "spend", State: "spend", Place: "file spend.csv, row 3 (line 4)", Cause: errors.New("nobody owes us money")}, begins: "spend: state spend: ", says: []string{"file spend.csv, row 3 (line 4)", "nobody owes us money", "Nothing was made"}},

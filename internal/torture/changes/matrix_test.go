@@ -16,11 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicestream/sluice"
-	"github.com/sluicestream/sluice/env"
-	"github.com/sluicestream/sluice/internal/epoch"
-	"github.com/sluicestream/sluice/internal/state"
-	"github.com/sluicestream/sluice/schema"
-	"github.com/sluicestream/sluice/store"
+	"github.com/sluicestream/sluice/internal/state/statetest"
 )
 
 // variantKey is the variable that makes the tests' own binary a job's.
@@ -382,28 +378,13 @@ func (w *world) plan(c change) {
 // check compares the states of the job's newest epoch.
 func (w *world) check(want states, when string) {
 	w.t.Helper()
-	st, err := store.OpenFolder(env.Real(), filepath.Join(w.folder, "store"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	j, err := epoch.FindJob(w.t.Context(), env.Real(), st, "changes")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	head, err := j.Head(w.t.Context(), epoch.MainBranch, epoch.FirstTask)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	head := w.head()
 	for name, values := range want {
-		entry, ok := head.Manifest.State[name]
-		if ok != (values != nil) {
-			w.t.Errorf("%s: state %s is there: %v", when, name, ok)
+		got := statetest.Values(w.t, w.store(), "changes", head, name)
+		if (got != nil) != (values != nil) {
+			w.t.Errorf("%s: state %s is there: %v", when, name, got != nil)
 			continue
 		}
-		if !ok {
-			continue
-		}
-		got := w.read(st, name, entry)
 		if name == "sum" && len(values) == 1 {
 			maps.DeleteFunc(got, func(key, _ string) bool { return values[key] == "" })
 		}
@@ -411,32 +392,4 @@ func (w *world) check(want states, when string) {
 			w.t.Errorf("%s: state %s:\n got %v\nwant %v", when, name, got, values)
 		}
 	}
-}
-
-// read reads a state as JSON.
-func (w *world) read(st store.Store, name string, entry epoch.StateEntry) map[string]string {
-	w.t.Helper()
-	form, err := state.FormOf(name, entry)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	out := map[string]string{}
-	for e, err := range state.Read(w.t.Context(), st, "changes", form, entry.Segments, epoch.AllSlots) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		key, _, err := schema.JSON(form.Key)(nil, e.Key)
-		if err == nil && form.Element != nil {
-			key, _, err = schema.JSON(form.Element)(append(key, ' '), e.Element)
-		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		value, _, err := schema.JSON(form.Value)(nil, e.Value)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		out[string(key)] = string(value)
-	}
-	return out
 }
