@@ -35,18 +35,25 @@ func (m Migration[T]) From(meaning int) Migration[T] { return Migration[T]{m.cha
 
 // Migrate gives the state functions that carry over what older versions have
 // stored. What is stored as a type of the chain goes through the functions from
-// there on; what is stored in yet another way is resolved by Avro's rules to the
-// type that it differs from the least. `plan` tells which.
+// there on, once: the chain may stay in the code, since what a version with these
+// functions has stored has been through them. What is stored in yet another way is
+// resolved by Avro's rules; where that could be both to the state's own type and
+// to one of the chain, it is refused until [Migration.From] and [State.Meaning]
+// tell. `plan` tells which functions are called.
 func (s State[K, S]) Migrate(m Migration[S]) State[K, S] { s.carry.Chain = m.chain; return s }
 
 // MigrateKeys gives the state a function from an old key and its value, migrated,
 // to any number of new ones: none drops the entry, which is counted. merge puts
 // two values together that meet at one key, in the order of the old keys; nil if
 // that can't be, and is an error. The function is called where stored keys are of
-// another type, or the state's name, meaning or key's meaning was another.
+// another type, or their meaning was another ([Keyed.Meaning]), or the state is
+// taken over: once, since what a version with such a function has stored has been
+// through it. It may stay in the code.
 func (s State[K, S]) MigrateKeys[Old comparable](f func(Old, S) iter.Seq2[K, S], merge func(earlier *S, later S)) State[K, S] {
-	s.carry.Merge = merge
-	s.carry.Keys = &carry.Keys[K, S]{Function: nameOf(f), Open: func(key, _ *schema.Schema) (func(key, _ []byte, v S) (iter.Seq2[K, S], error), error) {
+	if merge != nil {
+		s.carry.Merge = merge
+	}
+	s.carry.Keys = &carry.Keys[K, S]{Function: nameOf(f), Alike: takesKeys[Old], Open: func(key, _ *schema.Schema) (func(key, _ []byte, v S) (iter.Seq2[K, S], error), error) {
 		read, err := keyReader[Old](key)
 		if err != nil {
 			return nil, err
@@ -90,8 +97,10 @@ type KeyElement[K, E comparable] struct {
 
 // MigrateKeys is [State.MigrateKeys], for each element of the map.
 func (s MapState[K, E, V]) MigrateKeys[OldKey, OldElement comparable](f func(OldKey, OldElement, V) iter.Seq2[KeyElement[K, E], V], merge func(earlier *V, later V)) MapState[K, E, V] {
-	s.carry.Merge = merge
-	s.carry.Keys = &carry.Keys[engine.Pair[K, E], V]{Function: nameOf(f), Open: func(key, element *schema.Schema) (func(key, element []byte, v V) (iter.Seq2[engine.Pair[K, E], V], error), error) {
+	if merge != nil {
+		s.carry.Merge = merge
+	}
+	s.carry.Keys = &carry.Keys[engine.Pair[K, E], V]{Function: nameOf(f), Alike: takesElements[OldKey, OldElement], Open: func(key, element *schema.Schema) (func(key, element []byte, v V) (iter.Seq2[engine.Pair[K, E], V], error), error) {
 		readKey, err := keyReader[OldKey](key)
 		if err != nil {
 			return nil, err
@@ -139,7 +148,7 @@ func (s ListState[K, V]) Migrate(m Migration[V]) ListState[K, V] {
 // MigrateKeys is [State.MigrateKeys], for each value of the list. Values that come
 // to one key stand there in the order of the old keys, and of their old lists.
 func (s ListState[K, V]) MigrateKeys[Old comparable](f func(Old, V) iter.Seq2[K, V]) ListState[K, V] {
-	s.carry.Keys = &carry.Keys[engine.Pair[K, int64], V]{Function: nameOf(f), Open: func(key, _ *schema.Schema) (func(key, _ []byte, v V) (iter.Seq2[engine.Pair[K, int64], V], error), error) {
+	s.carry.Keys = &carry.Keys[engine.Pair[K, int64], V]{Function: nameOf(f), Alike: takesKeys[Old], Open: func(key, _ *schema.Schema) (func(key, _ []byte, v V) (iter.Seq2[engine.Pair[K, int64], V], error), error) {
 		read, err := keyReader[Old](key)
 		if err != nil {
 			return nil, err
@@ -208,4 +217,15 @@ func keyReader[Old comparable](stored *schema.Schema) (func(src []byte) (Old, er
 		}
 		return key, err
 	}, nil
+}
+
+// takesKeys tells whether keys of a schema are just what Old is stored as.
+func takesKeys[Old comparable](key, _ *schema.Schema) bool {
+	keys, err := schema.KeyOf[Old]("key")
+	return err == nil && len(schema.Differences(keys.Schema(), key)) == 0
+}
+
+// takesElements is takesKeys for a key and an element of it.
+func takesElements[OldKey, OldElement comparable](key, element *schema.Schema) bool {
+	return takesKeys[OldKey](key, nil) && element != nil && takesKeys[OldElement](element, nil)
 }

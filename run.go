@@ -258,6 +258,10 @@ func (job *Job) version() epoch.Version {
 		if s.Form.Element != nil {
 			schemas.Kind, schemas.Element = s.Kind, s.Form.Element.String()
 		}
+		for _, m := range s.Carrier.Migrations() {
+			schemas.Migrations = append(schemas.Migrations, m.String())
+		}
+		schemas.MigratesKeys = s.Carrier.MigratesKeys()
 		v.States[s.Name] = schemas
 		v.Operators[s.Operator] = epoch.Part{Kind: s.Operation, Inputs: job.claims[s.Operator].from}
 		note(v.Functions, s.Operator, s.Function)

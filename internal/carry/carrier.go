@@ -16,6 +16,11 @@ type Carrier interface {
 	Find(stored func(name string) *Stored) *Way
 	// Takes are the names of other states that it takes over.
 	Takes() []string
+	// Migrations are the types that its functions migrate values from, and
+	// MigratesKeys tells whether it has a function for keys; for the description of
+	// the version.
+	Migrations() []*schema.Schema
+	MigratesKeys() bool
 }
 
 // Spec is what an author says of how a state of rows R with values S is carried
@@ -43,6 +48,9 @@ type Taken[S any] struct {
 type Keys[R any, S any] struct {
 	// Function is the name of the author's function.
 	Function string
+	// Alike, if set, tells whether keys, and elements, of these schemas are just what it
+	// takes.
+	Alike func(key, element *schema.Schema) bool
 	// Open prepares for stored keys, and elements, of these schemas. The error says
 	// that the function can't take them.
 	Open func(key, element *schema.Schema) (func(key, element []byte, s S) (iter.Seq2[R, S], error), error)
@@ -74,6 +82,11 @@ func New[R any, S any](target Target, codec Codec[R, S], spec Spec[R, S]) (Carri
 			return nil, err
 		}
 	}
+	if spec.Keys != nil && len(spec.Takes) == 0 && target.KeyMeaning == 0 {
+		if spec.Keys.Alike != nil && spec.Keys.Alike(target.Form.Key, target.Form.Element) {
+			return nil, fmt.Errorf("%s takes keys that are stored as the state's own: raise the key's Meaning, so that it is called once", spec.Keys.Function)
+		}
+	}
 	if len(spec.Takes) > 1 && spec.Merge == nil {
 		return nil, errors.New("it takes over several states, whose values may meet at one key: say with Merge what becomes of these")
 	}
@@ -101,6 +114,21 @@ func (c *carrier[R, S]) Takes() (names []string) {
 	}
 	return names
 }
+
+// Migrations implements [Carrier].
+func (c *carrier[R, S]) Migrations() (all []*schema.Schema) {
+	for _, chain := range c.chains() {
+		for _, s := range chain.steps {
+			if o, err := s.open(c.target.Form.Name); err == nil { // New has seen that
+				all = append(all, o.schema)
+			}
+		}
+	}
+	return all
+}
+
+// MigratesKeys implements [Carrier].
+func (c *carrier[R, S]) MigratesKeys() bool { return c.spec.Keys != nil }
 
 // Find implements [Carrier].
 func (c *carrier[R, S]) Find(stored func(name string) *Stored) *Way {

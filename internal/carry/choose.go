@@ -1,7 +1,9 @@
 package carry
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/sluicestream/sluice/schema"
 )
@@ -25,15 +27,19 @@ type choice struct {
 // state's own type; those of the chain follow, the newest first.
 //
 // A type that is exactly what is stored counts before all others, so that an
-// author's function is never passed over for Avro's rules where it fits. Then
-// comes the type that differs the least of those that lose nothing; of equal ones
-// the older, for its functions say more than defaults do. Then the one that
-// loses the least. The refusals say why there is none.
+// author's function is never passed over for Avro's rules where it fits. All
+// others lose something or add something. Of these what loses nothing goes before
+// what does, and among several types of the chain the one that differs the least.
+// Where both the own type and one of the chain would do, nothing but the author
+// can tell whether the function is still to be called.
+//
+// A type that the functions of the stored version took already is no candidate:
+// what is stored has been through them. The refusals say why there is none.
 func choose(stored Stored, candidates []candidate) (choice, []Refusal) {
 	var exact []int
-	best, bestCost := choice{number: -1}, cost{}
+	var fitting []fit
 	for i, c := range candidates {
-		if c.meant && c.meaning != stored.Meaning {
+		if c.meant && c.meaning != stored.Meaning || !c.meant && stored.passed(c.schema) {
 			continue
 		}
 		differences := schema.Differences(stored.Form.Value, c.schema)
@@ -41,44 +47,65 @@ func choose(stored Stored, candidates []candidate) (choice, []Refusal) {
 			exact = append(exact, i)
 			continue
 		}
-		price, ok := costOf(differences)
-		if ok && (best.number < 0 || !bestCost.less(price)) {
-			best, bestCost = choice{i, differences}, price
+		if drops, ok := dropsOf(differences); ok {
+			fitting = append(fitting, fit{choice{i, differences}, drops})
 		}
+	}
+	refuse := func(text string) (choice, []Refusal) {
+		return choice{}, []Refusal{{OfValue, stored.Name, "", text}}
 	}
 	switch {
 	case len(exact) == 1 || len(exact) > 1 && exact[0] == 0:
 		return choice{number: exact[0]}, nil
 	case len(exact) > 1:
-		return choice{}, []Refusal{{OfValue, stored.Name, "", fmt.Sprintf("%d types of its migrations are what is stored; tell them apart by their meanings, with From", len(exact))}}
-	case best.number >= 0:
-		return best, nil
+		return refuse(fmt.Sprintf("%d types of its migrations are what is stored; tell them apart by their meanings, with From", len(exact)))
+	case len(fitting) == 0:
+		return choice{}, refusals(stored, candidates)
 	}
-	return choice{}, refusals(stored, candidates)
+	slices.SortStableFunc(fitting, fit.compare)
+	best := fitting[0]
+	for _, f := range fitting[1:] {
+		switch {
+		case (f.drops > 0) != (best.drops > 0):
+		case best.number == 0 || f.number == 0:
+			of := candidates[max(f.number, best.number)]
+			return refuse(fmt.Sprintf("what is stored could be read as it is now, or as what %s takes, and only you know whether it has been through that function: raise the state's Meaning, and say with From what the function takes", of.functions[0]))
+		case f.compare(best) == 0:
+			return refuse(fmt.Sprintf("what is stored differs by as much from what %s takes and from what %s does; tell them apart by their meanings, with From", candidates[best.number].functions[0], candidates[f.number].functions[0]))
+		}
+	}
+	return best.choice, nil
 }
 
-// cost is what reading as another type takes.
-type cost struct{ drops, differences int }
-
-func (c cost) less(than cost) bool {
-	if c.drops != than.drops {
-		return c.drops < than.drops
-	}
-	return c.differences < than.differences
+// passed tells whether what is stored has been through a function that takes a
+// type: the version that stored it had one.
+func (s *Stored) passed(typ *schema.Schema) bool {
+	return slices.ContainsFunc(s.Migrations, func(m *schema.Schema) bool { return len(schema.Differences(m, typ)) == 0 })
 }
 
-// costOf is that of differences; ok is false if they can't be read over.
-func costOf(differences []schema.Difference) (c cost, ok bool) {
+// fit is a type that what is stored can be read as, by Avro's rules.
+type fit struct {
+	choice
+	drops int
+}
+
+// compare orders by what gets lost, then by how much differs.
+func (f fit) compare(g fit) int {
+	return cmp.Or(cmp.Compare(f.drops, g.drops), cmp.Compare(len(f.differences), len(g.differences)))
+}
+
+// dropsOf counts what gets lost, or some of it; ok is false if it can't be read
+// over.
+func dropsOf(differences []schema.Difference) (drops int, ok bool) {
 	for _, d := range differences {
 		switch {
 		case d.Drops || d.Narrows:
-			c.drops++
+			drops++
 		case !d.Resolves:
-			return c, false
+			return 0, false
 		}
-		c.differences++
 	}
-	return c, true
+	return drops, true
 }
 
 func refusals(stored Stored, candidates []candidate) (out []Refusal) {

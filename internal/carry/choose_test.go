@@ -56,11 +56,14 @@ func TestChoose(t *testing.T) {
 		{"what a function takes goes before what resolves", numeric, 0, []candidate{own(wideS, 0), older(numeric), older(textual)}, 1, ""},
 		{"the oldest of the chain", textual, 0, []candidate{own(wideS, 0), older(numeric), older(textual)}, 2, ""},
 		{"resolves, without a chain", numeric, 0, []candidate{own(wideS, 0)}, 0, ""},
-		{"resolves to the type that differs least", numeric, 0, []candidate{own(widerS, 0), older(wideS)}, 1, ""},
-		{"of equal ones to the older", numeric, 0, []candidate{own(wideS, 0), older(wideSLike(t))}, 1, ""},
+		{"its own type or an older one", numeric, 0, []candidate{own(widerS, 0), older(wideS)}, -1, "only you know"},
+		{"its own type, when the older one means something else", numeric, 0, []candidate{own(widerS, 0), meant(wideS, 1)}, 0, ""},
+		{"an older type, when its own means something else", numeric, 0, []candidate{own(widerS, 1), meant(wideS, 0)}, 1, ""},
+		{"of two older ones that which differs least", numeric, 0, []candidate{own(textual, 0), older(widerS), older(wideS)}, 2, ""},
+		{"of two older ones that differ alike neither", numeric, 0, []candidate{own(textual, 0), older(wideS), older(wideSLike(t))}, -1, "differs by as much"},
 		{"not to one that would drop", wideS, 0, []candidate{own(widerS, 0), older(numeric)}, 0, ""},
 		{"drops, if nothing else", widerS, 0, []candidate{own(wideS, 0)}, 0, ""},
-		{"drops the least", widerS, 0, []candidate{own(numeric, 0), older(wideS)}, 1, ""},
+		{"drops in its own type or an older one", widerS, 0, []candidate{own(numeric, 0), older(wideS)}, -1, "only you know"},
 		{"neither", textual, 0, []candidate{own(numeric, 0)}, -1, "counts.Count: string → long"},
 		{"neither, with a chain", schemaOf[other](t), 0, []candidate{own(schemaOf[struct{ Name int64 }](t), 0), older(schemaOf[struct{ Name bool }](t))}, -1, "nor is it what one of its 1 migrations takes"},
 		{"another meaning", numeric, 0, []candidate{own(numeric, 1)}, -1, "counts: its meaning is 1 and was 0"},
@@ -82,6 +85,32 @@ func TestChoose(t *testing.T) {
 				t.Fatalf("chose %d, refusals %q; want %d", got.number, refused, c.want)
 			}
 		})
+	}
+}
+
+// What the stored version's functions took is behind it: a field that is added
+// later must not send values through them once more.
+func TestPassed(t *testing.T) {
+	textual, numeric, wideS := schemaOf[text](t), schemaOf[number](t), schemaOf[wide](t)
+	withGone := wideSLike(t)
+	stored := func(migrations ...*schema.Schema) Stored {
+		return Stored{Name: "state", Form: state.Form{Value: numeric}, Migrations: migrations}
+	}
+	chain := []candidate{{schema: wideS, meant: true}, {schema: withGone, functions: []string{"f"}}}
+	for _, c := range []struct {
+		name   string
+		stored Stored
+		want   int
+	}{
+		{"has been through it", stored(withGone), 0},
+		{"has been through it and others", stored(textual, withGone), 0},
+		{"has been through another", stored(textual), -1},
+		{"is of before", stored(), -1},
+	} {
+		got, refused := choose(c.stored, chain)
+		if (c.want < 0) != (len(refused) > 0) || c.want >= 0 && got.number != c.want {
+			t.Errorf("%s: chose %d, refused %v; want %d", c.name, got.number, refused, c.want)
+		}
 	}
 }
 

@@ -15,19 +15,25 @@ type rekeyer[R any, S any] func(key, element []byte, s S) (iter.Seq2[R, S], erro
 func (c *carrier[R, S]) keys(w *Way, source *Source) rekeyer[R, S] {
 	s, target := source.Stored, c.target
 	stay := SameEncoding(s.Form.Key, target.Form.Key) && sameElements(s.Form.Element, target.Form.Element)
-	moved := s.Name != target.Form.Name || s.Meaning != target.Meaning || s.KeyMeaning != target.KeyMeaning
-	if c.spec.Keys != nil && (!stay || moved || !s.Form.Key.Equal(target.Form.Key)) {
+	meant := s.KeyMeaning == target.KeyMeaning
+	// What a version with a function for keys holds has been through it, unless the
+	// keys are others or mean something else.
+	passed := s.MigratesKeys && stay && meant
+	alike := stay && meant && s.Name == target.Form.Name && s.Form.Key.Equal(target.Form.Key)
+	var cause error
+	if c.spec.Keys != nil && !passed && !alike {
 		rekey, err := c.spec.Keys.Open(s.Form.Key, s.Form.Element)
 		if err == nil {
 			source.Keys = c.spec.Keys.Function
 			return rekey
 		}
-		if !stay {
-			w.Refusals = append(w.Refusals, Refusal{OfKey, s.Name, "", fmt.Sprintf("can't be carried over by %s: %v", c.spec.Keys.Function, err)})
-			return nil
-		}
+		cause = fmt.Errorf("can't be carried over by %s: %w", c.spec.Keys.Function, err)
 	}
-	if s.KeyMeaning != target.KeyMeaning {
+	if cause != nil && (!stay || !meant) {
+		w.Refusals = append(w.Refusals, Refusal{OfKey, s.Name, "", cause.Error()})
+		return nil
+	}
+	if !meant {
 		w.Refusals = append(w.Refusals, Refusal{OfKey, s.Name, "", fmt.Sprintf("its meaning is %d and was %d: the keys mean something else now, and no MigrateKeys says what becomes of them", target.KeyMeaning, s.KeyMeaning)})
 	}
 	if stay {

@@ -18,6 +18,11 @@ type Stored struct {
 	Meaning, KeyMeaning int
 	// Form is its schemas.
 	Form state.Form
+	// Migrations are the types that the version's functions migrated values from, and
+	// MigratesKeys tells that it had a function for keys: what is stored has been
+	// through them.
+	Migrations   []*schema.Schema
+	MigratesKeys bool
 }
 
 // Verdict says how a state is carried over.

@@ -52,7 +52,12 @@ type StateSchemas struct {
 	KeyMeaning int    `json:"key_meaning,omitzero"`
 	Key        string `json:"key"`
 	Element    string `json:"element,omitempty"` // in map and list states
-	Value      string `json:"value"`
+	// Migrations are the schemas of the types that the version's functions migrate
+	// values from, and MigratesKeys tells that it has a function for keys: what such a
+	// version holds has been through them.
+	Migrations   []string `json:"migrations,omitempty"`
+	MigratesKeys bool     `json:"migrates_keys,omitzero"`
+	Value        string   `json:"value"`
 }
 
 // Hash is the version's name: the sha256, in hexadecimal, of its description in

@@ -23,7 +23,14 @@ func Stored(v epoch.Version, m epoch.Manifest) (func(name string) *carry.Stored,
 		if err != nil {
 			return nil, err
 		}
-		all[name] = &carry.Stored{Name: name, Kind: kindOf(s.Kind, s.Element), Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: form}
+		migrations, err := parsed(s.Migrations)
+		if err != nil {
+			return nil, fmt.Errorf("state %s: a type that it was migrated from: %w", name, err)
+		}
+		all[name] = &carry.Stored{
+			Name: name, Kind: kindOf(s.Kind, s.Element), Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: form,
+			Migrations: migrations, MigratesKeys: s.MigratesKeys,
+		}
 	}
 	for name, entry := range sorted(m.State) {
 		if all[name] != nil {
@@ -36,6 +43,17 @@ func Stored(v epoch.Version, m epoch.Manifest) (func(name string) *carry.Stored,
 		all[name] = &carry.Stored{Name: name, Kind: kindOf("", entry.Element), Form: form}
 	}
 	return func(name string) *carry.Stored { return all[name] }, nil
+}
+
+func parsed(schemas []string) (all []*schema.Schema, err error) {
+	for _, text := range schemas {
+		s, err := schema.Parse([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }
 
 // kindOf is the kind of a state as the ways have it.
