@@ -371,15 +371,19 @@ func TestMigrationFails(t *testing.T) {
 		`{"state":"count","key":"ann","value":{"Count":2},"function":"sluice_test.onlyShort","error":"two is too many"}`,
 		`{"state":"count","key":"cid","value":{"Count":3},"function":"sluice_test.onlyShort","error":"panic: three"}`,
 	}
-	if !slices.Equal(lines[1:], want) || !strings.HasPrefix(lines[0], `{"job":"folding","state":"count","from":"`) {
+	if !slices.Equal(lines[1:], want) || !strings.HasPrefix(lines[0], `{"job":"folding","state":"count","version":"`) {
 		t.Fatalf("set aside:\n%s", strings.Join(lines, "\n"))
 	}
 	if names, err := os.ReadDir(folder); err != nil || len(names) != 1 {
 		t.Fatalf("left in the folder: %v, %v", names, err)
 	}
-	// Another migration doesn't write over the file.
+	// A migration in which nothing fails is not in its way; one that would write over
+	// the file is refused.
 	m.Replace(folding(byUser, sluice.NewState[string, countSum]("count").Migrate(sluice.Migrate(textToCount).Then(countToSum)), (*countSum).add))
-	if err := m.Try(); err == nil || !strings.Contains(err.Error(), "another migration") {
+	m.Step()
+	nothing := func(c countSum) (shorter, error) { return shorter{}, errors.New("no") }
+	m.Replace(folding(byUser, sluice.NewState[string, shorter]("count").Migrate(sluice.Migrate(nothing)), (*shorter).add))
+	if err := m.Try(); err == nil || !strings.Contains(err.Error(), "name a file that is not there") {
 		t.Fatalf("the file of another migration: %v", err)
 	}
 	if got := readFile(t, file); strings.Count(got, "\n") != 3 {
@@ -448,8 +452,30 @@ func TestSetAsideCrashes(t *testing.T) {
 		if got := storedState(t, m.st, "folding", "count"); !maps.Equal(got, map[string]string{`"bob"`: `{"Count":"1"}`}) {
 			t.Fatalf("after a crash at write %d: %v", n, got)
 		}
-		if lines := strings.Count(readFile(t, file), "\n"); lines != 2 {
-			t.Fatalf("after a crash at write %d: the file has %d lines", n, lines)
+		lines := readFile(t, file)
+		if strings.Count(lines, "\n") != 2 {
+			t.Fatalf("after a crash at write %d: the file holds %s", n, lines)
+		}
+		if names, err := os.ReadDir(filepath.Dir(file)); err != nil || len(names) != 1 {
+			t.Fatalf("after a crash at write %d: left are %v, %v", n, names, err)
+		}
+		// A process that dies before the file has its name leaves it to the next start.
+		owner := lines[strings.Index(lines, `"owner":"`)+len(`"owner":"`):]
+		owner = owner[:strings.IndexByte(owner, '"')]
+		hidden := filepath.Join(filepath.Dir(file), ".failed.jsonl-")
+		if err := os.Rename(file, hidden+owner); err != nil {
+			t.Fatal(err)
+		}
+		dead := strings.Replace(lines, owner, "0123456789abcdef", 1)
+		if err := os.WriteFile(hidden+"0123456789abcdef", []byte(dead), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.Step()
+		if got := readFile(t, file); got != lines {
+			t.Fatalf("the file that was left holds %s", got)
+		}
+		if names, err := os.ReadDir(filepath.Dir(file)); err != nil || len(names) != 1 {
+			t.Fatalf("left are %v, %v", names, err)
 		}
 		if !crashed {
 			return
@@ -511,6 +537,57 @@ func TestMigratedOnce(t *testing.T) {
 	// Without a meaning of the key nothing would say when it is to be called.
 	job := folding(byUser, sluice.NewState[string, countOnly]("count").MigrateKeys(eu, nil), (*countOnly).add)
 	if err := job.Check(); err == nil || !strings.Contains(err.Error(), "raise the key's Meaning") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// A list from which an element is set aside has no gap.
+func TestSetAsideOfAList(t *testing.T) {
+	list := func(l sluice.ListState[string, visitText]) *sluice.Job {
+		job := sluice.NewJob("folding")
+		job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(byUser).
+			Process(func(p *sluice.Setup[string, string]) func(*sluice.Context[string, string], payment) {
+				all := p.List(l)
+				return func(_ *sluice.Context[string, string], p payment) {
+					all.Append(visitText{fmt.Sprint(p.Cents)})
+					for i := range all.Len() {
+						_ = all.At(i)
+					}
+				}
+			}).Discard()
+		return job
+	}
+	first := func() *sluice.Job {
+		job := sluice.NewJob("folding")
+		job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(byUser).
+			Process(func(p *sluice.Setup[string, string]) func(*sluice.Context[string, string], payment) {
+				all := p.List(sluice.NewListState[string, visit]("all"))
+				return func(_ *sluice.Context[string, string], p payment) { all.Append(visit{p.Cents}) }
+			}).Discard()
+		return job
+	}
+	not7 := func(v visit) (visitText, error) {
+		if v.Cents == 7 {
+			return visitText{}, errors.New("seven")
+		}
+		return visitToText(v)
+	}
+	m := newMigrating(t, first(), payment{1, "ann", 5}, payment{2, "ann", 7}, payment{3, "ann", 11}, payment{4, "zoe", 7})
+	m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"all": filepath.Join(t.TempDir(), "failed.jsonl")} })
+	m.becomes(list(sluice.NewListState[string, visitText]("all").Migrate(sluice.Migrate(not7))), "all",
+		map[string]string{`"ann" 0`: `{"Cents":"5"}`, `"ann" 1`: `{"Cents":"11"}`, `"zoe" 0`: `{"Cents":"1"}`})
+}
+
+// Two states don't share a file.
+func TestSetAsideInOneFile(t *testing.T) {
+	m := newMigrating(t, folding(byUser, sluice.NewState[string, countOnly]("count"), (*countOnly).add), threePayments...)
+	job := sluice.NewJob("folding")
+	keyed := job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(byUser)
+	keyed.Fold(sluice.NewState[string, countOnly]("count"), (*countOnly).add)
+	keyed.Fold(sluice.NewState[string, countOnly]("second"), (*countOnly).add)
+	m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"count": "./f", "second": "f"} })
+	m.Replace(job)
+	if err := m.Try(); err == nil || !strings.Contains(err.Error(), "give each state its own") {
 		t.Fatalf("got %v", err)
 	}
 }

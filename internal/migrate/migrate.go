@@ -30,6 +30,9 @@ type Options struct {
 	// order of the entries, and lets the migration go on without it by returning
 	// nil. Nil: the first one ends the migration.
 	Failed func(failed *carry.EntryError, e *state.Entry) error
+	// Grown, if not nil, is told from time to time how many entries are held in
+	// memory, and ends the migration by an error.
+	Grown func(rows int64) error
 	// Progress, if not nil, counts the entries that have been read.
 	Progress *atomic.Int64
 }
@@ -49,14 +52,14 @@ type Report struct {
 // The error is a *[carry.EntryError] if an entry can't be carried over.
 func State(ctx context.Context, o Options) (epoch.Segment, Report, error) {
 	m := &migration{o: o}
-	var out output = &collected{way: o.Way, rows: map[string]int{}, next: map[string]int64{}}
+	var out output = &collected{way: o.Way, rows: map[string]int{}, next: map[string]int64{}, grown: o.Grown}
 	if o.Way.Ordered {
 		w, err := state.NewWriter(ctx, o.Store, o.Job, o.Path, o.Way.Form, m.bytes())
 		if err != nil {
 			return epoch.Segment{}, m.report, err
 		}
 		defer w.Abort()
-		out = &ordered{writer: w}
+		out = &ordered{writer: w, numbered: o.Way.Numbered}
 	}
 	for i := range o.Way.Sources {
 		if err := m.source(ctx, i, out); err != nil {

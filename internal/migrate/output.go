@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -23,12 +24,37 @@ type output interface {
 type ordered struct {
 	writer      *state.Writer
 	rows, bytes int64
+	numbered    bool   // the elements of a list: none may be missing
+	last        []byte // key of the last
+	next        int64  // the number of the list's next element
+	number      []byte
 }
 
 func (x *ordered) put(r carry.Row) error {
+	if x.numbered {
+		if err := x.renumber(&r); err != nil {
+			return err
+		}
+	}
 	x.rows++
 	x.bytes += int64(len(r.Key) + len(r.Element) + len(r.Value))
 	return x.writer.Put(r.Slot, r.Key, r.Element, r.Value)
+}
+
+// renumber closes the gaps that entries leave which were set aside. A list may
+// begin at any number.
+func (x *ordered) renumber(r *carry.Row) error {
+	if x.rows == 0 || !bytes.Equal(x.last, r.Key) {
+		first, n := binary.Varint(r.Element)
+		if n != len(r.Element) {
+			return fmt.Errorf("state %s: expected the number of a list's element, found % x", x.writer.Name(), r.Element)
+		}
+		x.last, x.next = append(x.last[:0], r.Key...), first
+	}
+	x.number = binary.AppendVarint(x.number[:0], x.next)
+	x.next++
+	r.Element = x.number
+	return nil
 }
 
 func (x *ordered) merged() int64 { return 0 }
@@ -40,6 +66,10 @@ func (x *ordered) commit(ctx context.Context, o Options) (epoch.Segment, error) 
 	return x.writer.Commit(ctx, o.Memory(x.rows, x.bytes))
 }
 
+// ErrMeet says that two entries come to one key, and nothing says what becomes of
+// them.
+var ErrMeet = errors.New("two entries come to this key: say with Merge, or in MigrateKeys, how their values are put together")
+
 // collected gathers entries whose keys change, so that those that meet are put
 // together.
 type collected struct {
@@ -49,7 +79,12 @@ type collected struct {
 	next map[string]int64 // by key of a list: the number of the next element
 	met  int64
 	key  []byte
+
+	grown func(rows int64) error
 }
+
+// looksWhileGrowing is the number of entries between two looks at the memory.
+const looksWhileGrowing = 1 << 14
 
 type entry struct {
 	slot       epoch.Slot
@@ -64,6 +99,11 @@ func (x *collected) put(r carry.Row) error {
 	}
 	x.key = append(append(x.key[:0], r.Key...), r.Element...)
 	at, met := x.rows[string(x.key)]
+	if !met && x.grown != nil && len(x.all)%looksWhileGrowing == looksWhileGrowing-1 {
+		if err := x.grown(int64(len(x.all))); err != nil {
+			return err
+		}
+	}
 	if !met {
 		x.rows[string(x.key)] = len(x.all)
 		row := append(append(make([]byte, 0, len(x.key)+len(r.Value)), x.key...), r.Value...)
@@ -71,7 +111,7 @@ func (x *collected) put(r carry.Row) error {
 		return nil
 	}
 	if x.way.Merge == nil {
-		return x.failed(r, errors.New("two entries come to this key: say with Merge, or in MigrateKeys, how their values are put together"))
+		return x.failed(r, ErrMeet)
 	}
 	x.met++
 	value, err := x.way.Merge(nil, x.all[at].value, r.Value)
@@ -98,14 +138,14 @@ func (x *collected) commit(ctx context.Context, o Options) (epoch.Segment, error
 		return epoch.Segment{}, nil
 	}
 	var c state.Changes
-	var bytes int64
+	var size int64
 	for _, e := range x.all {
 		c.Begin(e.slot)
 		c.Buf = append(c.Buf, e.row...)
 		c.Value()
 		c.Buf = append(append(c.Buf, 2), e.value...)
 		c.End()
-		bytes += int64(len(e.row) + len(e.value))
+		size += int64(len(e.row) + len(e.value))
 	}
-	return state.Write(ctx, o.Store, o.Job, o.Path, o.Way.Form, []*state.Changes{&c}, o.Memory(int64(len(x.all)), bytes))
+	return state.Write(ctx, o.Store, o.Job, o.Path, o.Way.Form, []*state.Changes{&c}, o.Memory(int64(len(x.all)), size))
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/carry"
@@ -18,46 +19,54 @@ import (
 
 // SetAside is a file of entries that could not be carried over: a line of JSON
 // says which migration it is of, and one for each entry has its key, its value
-// and what went wrong. The file has its name only once it is whole.
+// and what went wrong.
+//
+// It is written under a hidden name that its process owns, made durable before the
+// manifest that leaves the entries out, and has its own name only behind that: so
+// a process that was shut out meanwhile writes over nobody's file. One that dies in
+// between leaves it to the next start; see [LeftAside].
 type SetAside struct {
-	env   *env.Env
-	path  string
-	tried string // the name until then
-	file  env.File
-	w     *bufio.Writer
-	forms map[string]*rendering
+	env    *env.Env
+	path   string
+	of     Migration
+	file   env.File
+	w      *bufio.Writer
+	forms  map[string]*rendering
+	synced bool
 }
 
-// Migration says which migration a file of entries is of: the file of another
-// one is not written over.
+// Migration says which migration a file of entries is of.
 type Migration struct {
 	Job   string `json:"job"`
 	State string `json:"state"`
-	// From stands for what is migrated, and how: the same for each try.
-	From string `json:"from"`
+	// Version is the version that it makes, Owner who made it.
+	Version string `json:"version"`
+	Owner   string `json:"owner"`
+}
+
+// hidden is the name of a migration's file until it has its own.
+func (m Migration) hidden(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+m.Owner)
 }
 
 type rendering struct {
 	key, element, value func(dst, src []byte) (out, rest []byte, err error)
 }
 
-// NewSetAside begins a file. The error says so if the file of another migration
-// has the name.
+// NewSetAside begins a file. The error says so if something has its name.
 func NewSetAside(e *env.Env, path string, of Migration) (*SetAside, error) {
 	header, err := json.Marshal(of)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayReplace(e.Files, path, header); err != nil {
+	if err := free(e.Files, path); err != nil {
 		return nil, err
 	}
-	id, err := e.ID()
-	if err != nil {
+	if err := e.Files.Remove(of.hidden(path)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier try
 		return nil, err
 	}
-	s := &SetAside{env: e, path: path, forms: map[string]*rendering{}}
-	s.tried = filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+id)
-	if s.file, err = e.Files.Create(s.tried); err != nil {
+	s := &SetAside{env: e, path: path, of: of, forms: map[string]*rendering{}}
+	if s.file, err = e.Files.Create(of.hidden(path)); err != nil {
 		return nil, err
 	}
 	s.w = bufio.NewWriter(s.file)
@@ -65,22 +74,16 @@ func NewSetAside(e *env.Env, path string, of Migration) (*SetAside, error) {
 	return s, nil
 }
 
-// mayReplace tells whether a file is there that says it is of the same
-// migration, or none.
-func mayReplace(files env.FS, path string, header []byte) error {
-	f, err := files.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+// free tells whether nothing has a name.
+func free(files env.FS, path string) error {
+	_, err := files.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	defer f.Close()
-	first := make([]byte, len(header))
-	if _, err := io.ReadFull(f, first); err != nil || string(first) != string(header) {
-		return fmt.Errorf("%s holds what another migration has set aside, or is another file: name a file that is not there", path)
-	}
-	return nil
+	return fmt.Errorf("%s is there already, from another migration or as another file: name a file that is not there", path)
 }
 
 // Put appends an entry.
@@ -122,23 +125,93 @@ func (s *SetAside) Put(failed *carry.EntryError, stored state.Form, e *state.Ent
 	return err
 }
 
-// Commit makes the file durable under its name.
-func (s *SetAside) Commit() error {
+// Sync makes what was put durable, under the hidden name.
+func (s *SetAside) Sync() error {
 	err := s.w.Flush()
 	if err == nil {
 		err = s.file.Sync()
 	}
 	if err == nil {
-		err = s.env.Files.Rename(s.tried, s.path)
-	}
-	if err == nil {
 		err = s.env.Files.SyncDir(filepath.Dir(s.path))
 	}
+	s.synced = err == nil
 	return err
 }
 
-// Close gives the file up unless it was committed.
+// Publish gives the file its name, once the manifest is there that leaves its
+// entries out.
+func (s *SetAside) Publish() error { return s.of.Publish(s.env.Files, s.path) }
+
+// Close ends the writing, and gives the file up unless it was synced.
 func (s *SetAside) Close() {
 	s.file.Close()
-	s.env.Files.Remove(s.tried) // fails once it has its name
+	if !s.synced {
+		s.env.Files.Remove(s.of.hidden(s.path))
+	}
+}
+
+// Publish gives a migration's file its name.
+func (m Migration) Publish(files env.FS, path string) error {
+	err := files.Link(m.hidden(path), path) // which writes over nothing
+	if err == nil {
+		err = files.Remove(m.hidden(path))
+	}
+	if err == nil {
+		err = files.SyncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("the entries that were set aside are in %s, which can't have its name: %w", m.hidden(path), err)
+	}
+	return nil
+}
+
+// GiveUp removes a migration's file, which came to nothing.
+func (m Migration) GiveUp(files env.FS, path string) error { return files.Remove(m.hidden(path)) }
+
+// LeftAside are the migrations of a job's state whose files have not got their name.
+func LeftAside(files env.FS, path, job, name string) (left []Migration, err error) {
+	entries, err := files.ReadDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		owner, ok := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+"-")
+		if !ok {
+			continue
+		}
+		m, err := headerOf(files, filepath.Join(filepath.Dir(path), e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if m.Job == job && m.State == name && m.Owner == owner {
+			left = append(left, m)
+		}
+	}
+	return left, nil
+}
+
+// maxHeader bounds the line that a file begins with.
+const maxHeader = 4096
+
+// headerOf reads the line that a file begins with; that of another file is empty.
+func headerOf(files env.FS, path string) (m Migration, err error) {
+	f, err := files.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil // gone since it was listed
+	}
+	if err != nil {
+		return m, err
+	}
+	defer f.Close()
+	line, err := bufio.NewReader(io.LimitReader(f, maxHeader)).ReadBytes('\n')
+	if err != nil && err != io.EOF {
+		return m, err
+	}
+	if json.Unmarshal(line, &m) != nil {
+		return Migration{}, nil
+	}
+	return m, nil
 }

@@ -16,11 +16,11 @@ import (
 )
 
 var (
-	moving  = Migration{Job: "depot", State: "things", From: "9c1f"}
-	another = Migration{Job: "depot", State: "things", From: "03ab"}
+	moving  = Migration{Job: "depot", State: "things", Version: "v2", Owner: "9c1f"}
+	another = Migration{Job: "depot", State: "things", Version: "v2", Owner: "03ab"}
 )
 
-const movingLine = `{"job":"depot","state":"things","from":"9c1f"}` + "\n"
+const movingLine = `{"job":"depot","state":"things","version":"v2","owner":"9c1f"}` + "\n"
 
 func setAside(t *testing.T, path string, of Migration) *SetAside {
 	t.Helper()
@@ -30,6 +30,17 @@ func setAside(t *testing.T, path string, of Migration) *SetAside {
 	}
 	t.Cleanup(s.Close)
 	return s
+}
+
+// publish makes a file durable and gives it its name.
+func publish(t *testing.T, s *SetAside) {
+	t.Helper()
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Publish(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // putBad sets the bad entries of a stock aside, and returns what is left.
@@ -85,9 +96,7 @@ func TestSetAside(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("the file has its name before it is whole: %v", err)
 	}
-	if err := s.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, s)
 	s.Close()
 	lines := map[string]string{
 		"bob \"q\"": `{"state":"things","key":"bob \"q\"","value":{"Number":2,"Label":"bad <1>"},"function":"migrate.seal","error":"label \"bad <1>\""}` + "\n",
@@ -111,9 +120,7 @@ func TestSetAsideElements(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "aside.jsonl")
 	s := setAside(t, path, moving)
 	putBad(t, x, s, x.way(true, carry.Spec[spot, box]{Chain: carry.First(seal)}), "new.avro")
-	if err := s.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, s)
 	want := movingLine + `{"state":"things","key":"ann","element":7,"value":{"Number":1,"Label":"bad"},"function":"migrate.seal","error":"label \"bad\""}` + "\n"
 	if got := content(t, path); got != want {
 		t.Errorf("the file holds\n%sexpected\n%s", got, want)
@@ -129,52 +136,32 @@ func TestSetAsideUnreadable(t *testing.T) {
 	if err := s.Put(&carry.EntryError{State: "things", Key: "ann", Cause: errors.New("damaged")}, formOf[crate](t, "things", false), e); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, s)
 	want := movingLine + `{"state":"things","key":"ann","value":"` + base64.StdEncoding.EncodeToString(value) + `","error":"damaged"}` + "\n"
 	if got := content(t, path); got != want {
 		t.Errorf("the file holds\n%sexpected\n%s", got, want)
 	}
 }
 
-// A process may die after the file has its name, and before the manifest says
-// that the migration is done: the same migration then replaces the file, with the
-// same bytes. What another has set aside is not written over, nor is any other
-// file.
-func TestSetAsideAgain(t *testing.T) {
+// What has the file's name is never written over, neither at first nor by a process
+// that was shut out while another one has finished.
+func TestSetAsideInTheWay(t *testing.T) {
 	x := newStock(t)
 	x.keep("things", false, thing[crate]{key: "ann", value: crate{1, "bad"}})
 	dir := t.TempDir()
 	path := filepath.Join(dir, "aside.jsonl")
-	first := setAside(t, path, moving)
-	putBad(t, x, first, x.sealing(), "first.avro")
-	if err := first.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	slow, fast := setAside(t, path, moving), setAside(t, path, another)
+	putBad(t, x, slow, x.sealing(), "slow.avro")
+	putBad(t, x, fast, x.sealing(), "fast.avro")
+	publish(t, fast)
 	whole := content(t, path)
-
-	if _, err := NewSetAside(env.Real(), path, another); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another migration") {
-		t.Fatalf("another migration writes it over: %v", err)
-	}
-	if content(t, path) != whole {
-		t.Fatal("the file is another one")
-	}
-	second := setAside(t, path, moving)
-	putBad(t, x, second, x.sealing(), "second.avro")
-	if content(t, path) != whole {
-		t.Fatal("the file is gone before another is whole")
-	}
-	if err := second.Commit(); err != nil {
+	if err := slow.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	second.Close()
-	if got := content(t, path); got != whole {
-		t.Errorf("the same migration writes\n%safter\n%s", got, whole)
+	if err := slow.Publish(); err == nil || !strings.Contains(err.Error(), ".aside.jsonl-9c1f") || content(t, path) != whole {
+		t.Fatalf("the file of another is written over, or the error does not say where this one's is: %v", err)
 	}
-	only(t, dir, "aside.jsonl")
-
-	for name, text := range map[string]string{"empty": "", "a part of a first line": movingLine[:20], "text": "my notes, which nobody else has\n"} {
+	for name, text := range map[string]string{"empty": "", "a first line": movingLine, "text": "my notes, which nobody else has\n"} {
 		other := filepath.Join(t.TempDir(), "notes")
 		if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -185,14 +172,27 @@ func TestSetAsideAgain(t *testing.T) {
 	}
 }
 
-// A process that dies before the file has its name leaves one of another name,
-// which is in nobody's way.
-func TestSetAsideLeftovers(t *testing.T) {
+// A process that dies before the file has its name leaves it to the next start,
+// which finds it, and no other files.
+func TestLeftAside(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "aside.jsonl")
 	setAside(t, path, moving) // is not closed here, as by a process that was killed
 	s := setAside(t, path, another)
-	if err := s.Commit(); err != nil {
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".aside.jsonl-notes"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	left, err := LeftAside(env.Real().Files, path, "depot", "things")
+	if err != nil || len(left) != 1 || left[0] != another { // the other's first line was never written
+		t.Fatalf("left are %v, %v", left, err)
+	}
+	if left, err := LeftAside(env.Real().Files, path, "depot", "others"); err != nil || len(left) != 0 {
+		t.Fatalf("of another state there are %v, %v", left, err)
+	}
+	if err := left[0].Publish(env.Real().Files, path); err != nil {
 		t.Fatal(err)
 	}
 	if got := content(t, path); got != strings.Replace(movingLine, "9c1f", "03ab", 1) {
@@ -237,7 +237,10 @@ func TestSetAsideFaults(t *testing.T) {
 			if err := s.Put(failed, x.forms["things"], entry); err != nil {
 				return err
 			}
-			return s.Commit()
+			if err := s.Sync(); err != nil {
+				return err
+			}
+			return s.Publish()
 		}()
 		if err == nil && content(t, path) != want {
 			t.Fatalf("call %d, %s, failed: the file holds %s", nth, hit, content(t, path))

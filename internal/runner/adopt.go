@@ -2,10 +2,9 @@ package runner
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/migrate"
 	"github.com/sluicestream/sluice/internal/state"
 )
@@ -25,6 +25,11 @@ const tellEvery = 5 * time.Second
 // read. Until then nothing has changed but who owns the branch.
 func (r *runner) adopt(ctx context.Context) error {
 	head, _ := r.owner.Head()
+	aside, err := r.newSetAsides(ctx, head)
+	if err != nil {
+		return err
+	}
+	defer aside.close()
 	if head.Version == r.o.Build.Version && !r.stored.rewrites() {
 		return nil
 	}
@@ -35,11 +40,6 @@ func (r *runner) adopt(ctx context.Context) error {
 	}
 	next.Partial = r.stored.partial
 	r.adoptSinks(next)
-	aside, err := r.newSetAsides()
-	if err != nil {
-		return err
-	}
-	defer aside.close()
 	for _, spec := range r.o.Graph.States() {
 		w := r.stored.ways[spec.Name]
 		if !w.Rewrites() {
@@ -51,10 +51,16 @@ func (r *runner) adopt(ctx context.Context) error {
 		}
 		next.State[spec.Name] = entry
 	}
-	if err := aside.commit(); err != nil {
+	if err := memory.Admit(epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch}, needs(next), r.o.Limit); err != nil {
+		return err // before it is the job's state, and no build fits it
+	}
+	if err := aside.sync(); err != nil {
 		return err
 	}
 	if _, err := r.commit(ctx, next); err != nil {
+		return err
+	}
+	if err := aside.publish(); err != nil {
 		return err
 	}
 	for name := range r.stored.ways {
@@ -75,14 +81,10 @@ func (r *runner) migrate(ctx context.Context, head epoch.Manifest, spec *engine.
 	var segment epoch.Segment
 	err := r.retry(ctx, "state "+spec.Name, spec.Name, func(path string) (err error) {
 		read.Store(0)
-		failed, err := aside.of(spec.Name, head)
-		if err != nil {
-			return err
-		}
 		segment, report, err = migrate.State(ctx, migrate.Options{
 			Store: r.o.Store, Job: r.o.Job, Way: w, Stored: head.State, Path: path, Workers: r.o.Shards,
 			Memory: func(rows, bytes int64) int64 { return rows*int64(spec.EntrySize()) + bytes },
-			Failed: failed, Progress: &read,
+			Failed: aside.of(spec.Name), Progress: &read, Grown: r.growing(head, spec.Name),
 		})
 		return err
 	})
@@ -111,6 +113,9 @@ type MigrationError struct {
 
 // Error implements error.
 func (e *MigrationError) Error() string {
+	if errors.Is(e.Entry, migrate.ErrMeet) {
+		return fmt.Sprintf("%s: refused: %v. Nothing was changed. Mend the migration; `plan --all` tells how many there are.", e.At, e.Entry)
+	}
 	return fmt.Sprintf("%s: refused: an entry can't be carried over: %v. Nothing was changed. Mend the migration, or let --set-aside %s=FILE put such entries into a file; `plan --all` finds them all.",
 		e.At, e.Entry, e.State)
 }
@@ -120,6 +125,16 @@ func (e *MigrationError) Unwrap() error { return e.Entry }
 
 // ExitCode is the exit code of the command line.
 func (e *MigrationError) ExitCode() int { return 13 }
+
+// growing gives a migration up that takes more memory than there is, before the
+// kernel ends the process for that.
+func (r *runner) growing(head epoch.Manifest, name string) func(rows int64) error {
+	if r.guard == nil {
+		return nil
+	}
+	at := epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch}
+	return func(rows int64) error { return r.guard.Loading(at, name, rows, rows) }
+}
 
 // rowsOf is about how many entries a way reads.
 func rowsOf(m epoch.Manifest, w *carry.Way) (rows int64) {
@@ -162,14 +177,64 @@ type setAsides struct {
 	files map[string]*migrate.SetAside
 }
 
-// newSetAsides makes sure that each file is for a state that is carried over.
-func (r *runner) newSetAsides() (*setAsides, error) {
-	for name := range r.o.SetAside {
+// newSetAsides checks what was asked for, and finishes what starts before have
+// left.
+func (r *runner) newSetAsides(ctx context.Context, head epoch.Manifest) (*setAsides, error) {
+	of := map[string]string{}
+	for name, path := range r.o.SetAside {
 		if r.stateSpec(name) == nil {
 			return nil, &ConsentError{Job: r.o.Job, Flag: "set-aside", Name: name, Names: r.stateNames()}
 		}
+		if other, taken := of[filepath.Clean(path)]; taken {
+			return nil, fmt.Errorf("%s: --set-aside %s and %s: both name the file %s; give each state its own", r.o.Job, min(name, other), max(name, other), path)
+		}
+		of[filepath.Clean(path)] = name
+		if err := r.settleAside(ctx, name, path, head); err != nil {
+			return nil, &setAsideError{r.o.Job, name, err}
+		}
 	}
 	return &setAsides{r, map[string]*migrate.SetAside{}}, nil
+}
+
+// settleAside gives the file of a migration its name whose process died as soon as
+// it was done, and removes those of migrations that came to nothing.
+func (r *runner) settleAside(ctx context.Context, name, path string, head epoch.Manifest) error {
+	left, err := migrate.LeftAside(r.o.Env.Files, path, r.o.Job, name)
+	if err != nil {
+		return err
+	}
+	for _, m := range left {
+		done, err := r.adopted(ctx, m, head)
+		switch {
+		case err != nil:
+			return err
+		case done:
+			err = m.Publish(r.o.Env.Files, path)
+		default:
+			err = m.GiveUp(r.o.Env.Files, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopted tells whether a migration's owner has put its version.
+func (r *runner) adopted(ctx context.Context, m migrate.Migration, head epoch.Manifest) (bool, error) {
+	for at := head; at.Version == m.Version; {
+		if at.Owner == m.Owner {
+			return true, nil
+		}
+		if at.Epoch == 0 {
+			return false, nil
+		}
+		var err error
+		if at, err = r.job.Manifest(ctx, at.Branch, at.Task, at.Epoch-1); err != nil {
+			return false, fmt.Errorf("whether the migration of owner %s was done can't be told any more: %w; look at the file, and remove it", m.Owner, err)
+		}
+	}
+	return false, nil
 }
 
 func (r *runner) stateNames() (names []string) {
@@ -180,50 +245,54 @@ func (r *runner) stateNames() (names []string) {
 	return names
 }
 
-// of returns what sets the entries of a state aside, in a file that begins anew;
-// nil if nobody asked for that.
-func (a *setAsides) of(name string, head epoch.Manifest) (func(*carry.EntryError, *state.Entry) error, error) {
+// of returns what sets the entries of a state aside, in a file that begins with the
+// first of them; nil if nobody asked for that.
+func (a *setAsides) of(name string) func(*carry.EntryError, *state.Entry) error {
 	path := a.r.o.SetAside[name]
 	if path == "" {
-		return nil, nil
+		return nil
 	}
-	if f := a.files[name]; f != nil {
+	if f := a.files[name]; f != nil { // of an earlier try
 		f.Close()
+		delete(a.files, name)
 	}
-	file, err := migrate.NewSetAside(a.r.o.Env, path, migrate.Migration{Job: a.r.o.Job, State: name, From: a.r.migrated(name, head)})
-	if err != nil {
-		return nil, &setAsideError{a.r.o.Job, name, err}
-	}
-	a.files[name] = file
 	forms := map[string]state.Form{}
 	for _, source := range a.r.stored.ways[name].Sources {
 		forms[source.Stored.Name] = source.Stored.Form
 	}
-	return func(failed *carry.EntryError, e *state.Entry) error {
+	return func(failed *carry.EntryError, e *state.Entry) (err error) {
+		file := a.files[name]
+		if file == nil {
+			file, err = migrate.NewSetAside(a.r.o.Env, path, migrate.Migration{
+				Job: a.r.o.Job, State: name, Version: a.r.o.Build.Version, Owner: a.r.owner.ID(),
+			})
+			if err != nil {
+				return &setAsideError{a.r.o.Job, name, err}
+			}
+			a.files[name] = file
+		}
 		if err := file.Put(failed, forms[failed.State], e); err != nil {
 			return &setAsideError{a.r.o.Job, name, err}
 		}
 		return nil
-	}, nil
+	}
 }
 
-// migrated stands for what is migrated and the version that it becomes: the same
-// for each start that tries it, whatever openings there are in between.
-func (r *runner) migrated(name string, head epoch.Manifest) string {
-	sum := sha256.New()
-	fmt.Fprintln(sum, r.o.Build.Version)
-	for _, source := range r.stored.ways[name].Sources {
-		for _, s := range head.State[source.Stored.Name].Segments {
-			fmt.Fprintln(sum, source.Stored.Name, s.Path, s.SHA256)
+// sync makes the files durable, before the manifest that leaves their entries out.
+func (a *setAsides) sync() error {
+	for name, f := range a.files {
+		if err := f.Sync(); err != nil {
+			return &setAsideError{a.r.o.Job, name, err}
 		}
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return nil
 }
 
-func (a *setAsides) commit() error {
+// publish gives the files their names, behind that manifest.
+func (a *setAsides) publish() error {
 	for name, f := range a.files {
-		if err := f.Commit(); err != nil {
-			return &setAsideError{a.r.o.Job, name, err}
+		if err := f.Publish(); err != nil {
+			return fmt.Errorf("%s: state %s: %w; the state is migrated, and nothing is lost", a.r.o.Job, name, err)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/outbox"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
@@ -142,8 +143,9 @@ func (r *runner) retry(ctx context.Context, what, name string, write func(path s
 		var damaged *epoch.DamagedError
 		var failed *carry.EntryError
 		var local *setAsideError
+		var large *memory.TooLargeError
 		switch {
-		case errors.As(err, &damaged), errors.As(err, &failed), errors.As(err, &local):
+		case errors.As(err, &damaged), errors.As(err, &failed), errors.As(err, &local), errors.As(err, &large):
 			return err // the store is not to blame
 		case try == storeTries || errors.Is(err, store.ErrName) || ctx.Err() != nil:
 			return r.unwritten(what, err)

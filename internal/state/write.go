@@ -99,6 +99,9 @@ func NewWriter(ctx context.Context, st store.Store, job, path string, f Form, si
 	return &Writer{segment: w}, nil
 }
 
+// Name is the state's name.
+func (w *Writer) Name() string { return w.segment.form.Name }
+
 // Put appends an entry; they come in the order of slots, keys and elements.
 func (w *Writer) Put(slot epoch.Slot, key, element, value []byte) error {
 	w.record = binary.AppendVarint(w.record[:0], int64(slot))
