@@ -591,3 +591,20 @@ func TestSetAsideInOneFile(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// A state that its migration makes too large is refused before it is the job's.
+func TestMigrationThatDoesNotFit(t *testing.T) {
+	m := newMigrating(t, folding(byUser, sluice.NewState[string, countOnly]("count"), (*countOnly).add), threePayments...)
+	before := statetest.Head(t, m.st, "folding")
+	m.Options(func(o *sluice.Options) { o.MemoryLimit = 64 << 20 })
+	huge := func(countOnly) (countText, error) { return countText{strings.Repeat("x", 40<<20)}, nil }
+	m.Replace(folding(byUser, sluice.NewState[string, countText]("count").Migrate(sluice.Migrate(huge)), (*countText).add))
+	var large *sluice.TooLargeError
+	if err := m.Try(); !errors.As(err, &large) {
+		t.Fatalf("got %v", err)
+	}
+	after := statetest.Head(t, m.st, "folding")
+	if after.Version != before.Version || !slices.Equal(after.State["count"].Segments, before.State["count"].Segments) {
+		t.Fatalf("the state was migrated all the same: %+v", after)
+	}
+}
