@@ -80,6 +80,10 @@ func (c *Comparison) span(ctx context.Context, sides [2]Side, s *span) error {
 	if s.rows == [2]int64{} {
 		return nil
 	}
+	if len(c.forms) > maxForms {
+		clear(c.forms)
+		clear(c.pairs)
+	}
 	t := &tally{c: c, span: s}
 	err := c.compare(ctx, sides, s, t)
 	var why untold
@@ -188,18 +192,14 @@ func (s *sequence) close() {
 	}
 }
 
-// maxForms bounds the schemas that are kept compiled: one for each version of the two
-// builds that were live meanwhile.
+// maxForms bounds the schemas that are kept compiled from one span to the next: one for
+// each version of the two branches meanwhile.
 const maxForms = 64
 
 // form returns the compiled schema of rows.
 func (c *Comparison) form(s *schema.Schema) *form {
 	f := c.forms[s.String()]
 	if f == nil {
-		if len(c.forms) == maxForms {
-			clear(c.forms)
-			clear(c.pairs)
-		}
 		f = newForm(s)
 		c.forms[s.String()] = f
 	}
