@@ -81,8 +81,10 @@ type pair struct {
 	// tolerant tells that a column has a tolerance.
 	tolerant bool
 
-	ends  [2][]int
-	forma [2][]byte
+	// Memory that is used again.
+	ends [2][]int
+	form [2][]byte
+	in   scan
 }
 
 // columnPair is a column that both sides have and that is compared.
@@ -199,16 +201,16 @@ func (p *pair) equalColumn(c *columnPair, old, now []byte) (bool, error) {
 		return true, nil
 	}
 	for side, value := range [2][]byte{a, b} {
-		in := scan{src: value}
-		p.forma[side] = c.canon[side](p.forma[side][:0], &in)
-		if in.bad {
+		p.in = scan{src: value}
+		p.form[side] = c.canon[side](p.form[side][:0], &p.in)
+		if p.in.bad {
 			return false, errValue
 		}
 	}
-	if string(p.forma[oldSide]) == string(p.forma[newSide]) {
+	if string(p.form[oldSide]) == string(p.form[newSide]) {
 		return true, nil
 	}
-	return c.tolerance != nil && c.tolerance.allows(p.forma[oldSide], p.forma[newSide]), nil
+	return c.tolerance != nil && c.tolerance.allows(p.form[oldSide], p.form[newSide]), nil
 }
 
 // differing calls yield with each column in which two rows differ.
@@ -240,8 +242,8 @@ func (p *pair) canonical(dst []byte, side int, row []byte) (_ []byte, err error)
 		if c.tolerance != nil {
 			continue
 		}
-		in := scan{src: cell(row, p.ends[side], c.at[side])}
-		if dst = c.canon[side](dst, &in); in.bad {
+		p.in = scan{src: cell(row, p.ends[side], c.at[side])}
+		if dst = c.canon[side](dst, &p.in); p.in.bad {
 			return dst, errValue
 		}
 	}
@@ -258,9 +260,9 @@ func (p *pair) tolerated(side int, row []byte) (items [][]byte, err error) {
 		if c.tolerance == nil {
 			continue
 		}
-		in := scan{src: cell(row, p.ends[side], c.at[side])}
-		form := c.canon[side](nil, &in)
-		if in.bad {
+		p.in = scan{src: cell(row, p.ends[side], c.at[side])}
+		form := c.canon[side](nil, &p.in)
+		if p.in.bad {
 			return nil, errValue
 		}
 		items = append(items, form)

@@ -45,7 +45,7 @@ type OptionError struct {
 
 // Error implements error.
 func (e *OptionError) Error() string {
-	return fmt.Sprintf("%s: sink %s, column %s: expected %s, found %s. Change the column's tolerance, or ignore the column.", e.Job, e.Sink, e.Column, e.Expected, e.Found)
+	return fmt.Sprintf("%s: sink %s, column %s: expected %s, found %s. Give the column another tolerance, or leave it out.", e.Job, e.Sink, e.Column, e.Expected, e.Found)
 }
 
 const (

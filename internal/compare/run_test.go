@@ -48,8 +48,8 @@ func TestEqualBytesAreNotRead(t *testing.T) {
 func TestAComparisonGoesOn(t *testing.T) {
 	w := newWorld(t)
 	rows := [][]int{{1, 2}, {3}, {4, 5}, {6}, {7}}
-	old := streamSide{rows, []int{1, 2, 3, 4, 5}}.steps(w, false)
-	now := streamSide{[][]int{{1, 2}, {9}, {4, 5}, {6}, {8}}, []int{1, 3, 4, 5}}.steps(w, false)
+	old := streamSide{rows: rows, ends: []int{1, 2, 3, 4, 5}}.steps(w, false)
+	now := streamSide{rows: [][]int{{1, 2}, {9}, {4, 5}, {6}, {8}}, ends: []int{1, 3, 4, 5}}.steps(w, false)
 	c := must(New("job", "out", Options{}))
 	run := func(a, b []Step) error { return c.Run(t.Context(), w.side(a), w.side(b)) }
 	if err := run(old[:2], now[:2]); err != nil { // position 3 isn't there yet on the old side
@@ -90,8 +90,8 @@ func TestAComparisonGoesOn(t *testing.T) {
 // An error, of the steps or of an outbox, leaves what was compared before.
 func TestErrorsLeaveWhatWasCompared(t *testing.T) {
 	w := newWorld(t)
-	old := streamSide{[][]int{{1}, {2}}, []int{1, 2}}.steps(w, false)
-	now := streamSide{[][]int{{1}, {3, 4}}, []int{1, 2}}.steps(w, true)
+	old := streamSide{rows: [][]int{{1}, {2}}, ends: []int{1, 2}}.steps(w, false)
+	now := streamSide{rows: [][]int{{1}, {3, 4}}, ends: []int{1, 2}}.steps(w, true)
 	lost := errors.New("the log can't be listed")
 	c := must(New("job", "out", Options{}))
 	broken := w.side(nil)
@@ -148,8 +148,8 @@ func TestKeysOutOfOrderAreDamage(t *testing.T) {
 func TestWhatCannotBeCompared(t *testing.T) {
 	w := newWorld(t)
 	table := w.freeze("out", true, oldType.Schema(), []frozen{{op: connector.Put, key: "a", row: encode(oldType, oldRow{})}}, 0)
-	stream := streamSide{[][]int{{1, 2}}, []int{1}}.steps(w, false)[0].Outbox
-	again := streamSide{[][]int{{1, 2}}, []int{1}}.steps(w, true)[0].Outbox
+	stream := streamSide{rows: [][]int{{1, 2}}, ends: []int{1}}.steps(w, false)[0].Outbox
+	again := streamSide{rows: [][]int{{1, 2}}, ends: []int{1}}.steps(w, true)[0].Outbox
 	longKeys := must(schema.KeyOf[int64]("key"))
 	var rows outbox.Rows
 	rows.Begin(3, 0, connector.Delete, 3)
@@ -229,7 +229,7 @@ func TestOptionsAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	a, b := streamSide{[][]int{{1}}, []int{1}}.steps(w, false), streamSide{[][]int{{2}}, []int{1}}.steps(w, true)
+	a, b := streamSide{rows: [][]int{{1}}, ends: []int{1}}.steps(w, false), streamSide{rows: [][]int{{2}}, ends: []int{1}}.steps(w, true)
 	for _, o := range []map[string]Column{{"Name": {Absolute: 1}}, {"N": {Time: 1}}, {"Name": {Relative: 1}}, {"N": {Time: 1, Absolute: 1}}} {
 		c := must(New("job", "out", Options{Columns: o}))
 		if err := c.Run(t.Context(), w.side(a), w.side(b)); !errors.As(err, &wrong) {

@@ -54,7 +54,7 @@ type GapError struct {
 
 // Error implements error.
 func (e *GapError) Error() string {
-	return fmt.Sprintf("%s: sink %s: the %s outputs can't be compared: expected those behind position %d next, found those behind position %d. Compare from a position on at which both sides have an epoch that begins.",
+	return fmt.Sprintf("%s: sink %s: the %s outputs can't be compared: expected those behind position %d next, found those behind position %d. Start behind a position at which both sides have an epoch that ends.",
 		e.Job, e.Sink, e.Side, e.Expected, e.Found)
 }
 

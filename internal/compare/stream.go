@@ -63,6 +63,7 @@ func (a *ahead) drop(n int) {
 // changed, the others are on one side alone.
 func (t *tally) inOrder(ctx context.Context, from [2]source) error {
 	old, now := &ahead{from: from[oldSide]}, &ahead{from: from[newSide]}
+	unlike := 0 // no two of so many of the next rows are equal, as far as has been looked
 	for {
 		if err := old.fill(1); err != nil {
 			return err
@@ -83,10 +84,15 @@ func (t *tally) inOrder(ctx context.Context, from [2]source) error {
 				t.equal(&old.row(0).row, &now.row(0).row)
 				old.drop(1)
 				now.drop(1)
+				unlike = 0
 				continue
 			}
-			if i, j, err = t.part(old, now); err != nil {
+			var found bool
+			if i, j, found, err = t.part(old, now, unlike); err != nil {
 				return err
+			}
+			if unlike = min(old.n, now.n) - 1; found {
+				unlike = 0
 			}
 		}
 		for k := range max(i, j) {
@@ -116,13 +122,13 @@ func (t *tally) pair(old, now *row) error {
 
 // part tells how many rows of each side come before the nearest place at which they
 // agree: the one with the fewest rows before it on the side that has more. Without one
-// in the window it is a row of each.
-func (t *tally) part(old, now *ahead) (i, j int, err error) {
+// in the window it is a row of each. No two of the first unlike rows are equal.
+func (t *tally) part(old, now *ahead, unlike int) (i, j int, found bool, err error) {
 	if err := old.fill(window); err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	if err := now.fill(window); err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	agree := func(i, j int) (bool, error) {
 		if i >= old.n || j >= now.n {
@@ -134,17 +140,17 @@ func (t *tally) part(old, now *ahead) (i, j int, err error) {
 		}
 		return t.same(&a.row, &b.row)
 	}
-	for far := 1; far < window; far++ {
+	for far := max(1, unlike); far < window; far++ {
 		for near := far; near >= 0; near-- {
 			if ok, err := agree(far, near); ok || err != nil {
-				return far, near, err
+				return far, near, ok, err
 			}
 			if ok, err := agree(near, far); near < far && (ok || err != nil) {
-				return near, far, err
+				return near, far, ok, err
 			}
 		}
 	}
-	return 1, 1, nil
+	return 1, 1, false, nil
 }
 
 // print makes the prints of two rows: those of equal rows are equal.

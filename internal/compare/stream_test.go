@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 type streamSide struct {
 	rows [][]int
 	ends []int
+	// partRows bounds the rows of an object; 0: 4.
+	partRows int64
 }
 
 func (s streamSide) steps(w *world, newer bool) (steps []Step) {
@@ -28,7 +31,7 @@ func (s streamSide) steps(w *world, newer bool) (steps []Step) {
 		if newer {
 			form = newType.Schema()
 		}
-		steps = append(steps, Step{epoch.Position(from), epoch.Position(end), w.freeze("out", false, form, rows, 4)})
+		steps = append(steps, Step{epoch.Position(from), epoch.Position(end), w.freeze("out", false, form, rows, cmp.Or(s.partRows, 4))})
 		from = end
 	}
 	return steps
@@ -77,8 +80,8 @@ func TestStreamsAreComparedInOrder(t *testing.T) {
 		if rapid.Bool().Draw(rt, "unlike") {
 			now = values.Draw(rt, "new")
 		}
-		a := streamSide{[][]int{old}, []int{1}}.steps(w, false)
-		b := streamSide{[][]int{now}, []int{1}}.steps(w, rapid.Bool().Draw(rt, "another schema"))
+		a := streamSide{rows: [][]int{old}, ends: []int{1}}.steps(w, false)
+		b := streamSide{rows: [][]int{now}, ends: []int{1}}.steps(w, rapid.Bool().Draw(rt, "another schema"))
 		got := w.compareAll(Options{}, a, b)
 		if got.Equal+got.Changed+got.OnlyOld != int64(len(old)) || got.Equal+got.Changed+got.OnlyNew != int64(len(now)) {
 			rt.Fatalf("%+v doesn't count %d and %d rows", got.Counts, len(old), len(now))
@@ -124,8 +127,8 @@ func TestStreamsAgreeAgain(t *testing.T) {
 			want.OnlyNew += int64(b - paired)
 			agree()
 		}
-		a := streamSide{[][]int{old}, []int{1}}.steps(w, false)
-		b := streamSide{[][]int{now}, []int{1}}.steps(w, rapid.Bool().Draw(rt, "another schema"))
+		a := streamSide{rows: [][]int{old}, ends: []int{1}}.steps(w, false)
+		b := streamSide{rows: [][]int{now}, ends: []int{1}}.steps(w, rapid.Bool().Draw(rt, "another schema"))
 		got := w.compareAll(Options{Samples: 1}, a, b)
 		wantCounts(rt, got.Counts, want)
 	})
@@ -137,8 +140,8 @@ func TestCoarseStreamsAreMultisets(t *testing.T) {
 		w := newWorld(rt)
 		n := rapid.IntRange(2, 8).Draw(rt, "positions")
 		rows := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(0, 9), 0, 9), n, n)
-		old := streamSide{rows.Draw(rt, "old"), cuts(n, func(int) bool { return true })}
-		now := streamSide{old.rows, []int{n}}
+		old := streamSide{rows: rows.Draw(rt, "old"), ends: cuts(n, func(int) bool { return true })}
+		now := streamSide{rows: old.rows, ends: []int{n}}
 		switch rapid.IntRange(0, 2).Draw(rt, "new") {
 		case 1:
 			now.rows = rows.Draw(rt, "new rows")
@@ -181,9 +184,9 @@ func TestMultisetsAreBounded(t *testing.T) {
 		up, down = append(up, i), append(down, 999-i)
 	}
 	steps := func(first []int) []Step {
-		return streamSide{[][]int{first[:500], first[500:], {7}}, []int{1, 2, 3}}.steps(w, false)
+		return streamSide{rows: [][]int{first[:500], first[500:], {7}}, ends: []int{1, 2, 3}}.steps(w, false)
 	}
-	coarse := streamSide{[][]int{up, nil, {8}}, []int{2, 3}}.steps(w, true)
+	coarse := streamSide{rows: [][]int{up, nil, {8}}, ends: []int{2, 3}}.steps(w, true)
 	wantCounts(t, w.compareAll(Options{Memory: 1}, steps(up), coarse).Counts, Counts{Equal: 1000, Changed: 1})
 	wantCounts(t, w.compareAll(Options{Memory: 20_000}, steps(down), coarse).Counts, Counts{Changed: 1, Untold: 1, UntoldOld: 1000, UntoldNew: 1000})
 	wantCounts(t, w.compareAll(Options{}, steps(down), coarse).Counts, Counts{Equal: 1000, Changed: 1})

@@ -219,6 +219,7 @@ func TestManyStepsAreMergedInMemory(t *testing.T) {
 			changes[i] = append(changes[i], change{fmt.Sprintf("key %d", random.IntN(400)), random.IntN(4)})
 		}
 	}
+	changes[n-1] = append(changes[n-1], change{"key 1", 3})
 	old := tableSide{changes, cuts(n, func(int) bool { return true })}
 	now := tableSide{slices.Clone(changes), []int{n}}
 	now.changes[n-1] = append(slices.Clone(now.changes[n-1]), change{"key 1", 9}, change{"key 2", 0}, change{"only new", 1})
