@@ -102,3 +102,23 @@ func measure(b *testing.B, w *world, o Options, old, now []Step) {
 	}
 	b.ReportMetric(float64(b.N)*benchRows/b.Elapsed().Seconds(), "rows/s")
 }
+
+// BenchmarkEpochs compares many small epochs of a table, which is what a follower that
+// keeps up has.
+func BenchmarkEpochs(b *testing.B) {
+	w := newWorld(b)
+	const epochs = benchRows / 20
+	var sides [2][]Step
+	for i := range epochs {
+		for side := range sides {
+			var rows []frozen
+			for j := range 20 {
+				key := fmt.Sprint("user-", j)
+				rows = append(rows, frozen{op: connector.Put, key: key, row: encode(oldType, oldRow{N: int32(i), Name: key, Extra: fmt.Sprint(side)})})
+			}
+			sides[side] = append(sides[side], Step{epoch.Position(i), epoch.Position(i + 1), w.freeze("out", true, oldType.Schema(), rows, 0)})
+		}
+	}
+	measure(b, w, Options{Columns: map[string]Column{"Extra": {Ignore: true}}}, sides[oldSide], sides[newSide])
+	b.ReportMetric(float64(b.N)*epochs/b.Elapsed().Seconds(), "epochs/s")
+}

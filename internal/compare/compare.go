@@ -17,6 +17,9 @@ type Comparison struct {
 	begun   bool
 	forms   map[string]*form
 	pairs   map[[2]*form]*pair
+	// opened is the outbox of each side that was opened last in the span.
+	opened [2]opened
+	spare  []*chunk
 }
 
 // New begins a comparison. The names of job and sink are for results and errors. A
@@ -84,6 +87,7 @@ func (c *Comparison) span(ctx context.Context, sides [2]Side, s *span) error {
 		clear(c.forms)
 		clear(c.pairs)
 	}
+	c.opened = [2]opened{}
 	t := &tally{c: c, span: s}
 	err := c.compare(ctx, sides, s, t)
 	var why untold
@@ -115,7 +119,7 @@ func (c *Comparison) compare(ctx context.Context, sides [2]Side, s *span, t *tal
 		if len(steps) == 0 {
 			continue
 		}
-		o, err := c.open(ctx, sides[side], steps[0])
+		o, err := c.open(ctx, sides, side, steps[0])
 		if err != nil {
 			return err
 		}
@@ -139,7 +143,7 @@ func (c *Comparison) stream(ctx context.Context, sides [2]Side, s *span, t *tall
 	var from [2]source
 	for side := range from {
 		from[side] = &sequence{steps: s.steps[side], open: func(step Step) (*reading, error) {
-			o, err := c.open(ctx, sides[side], step)
+			o, err := c.open(ctx, sides, side, step)
 			switch {
 			case err != nil:
 				return nil, err
@@ -148,7 +152,7 @@ func (c *Comparison) stream(ctx context.Context, sides [2]Side, s *span, t *tall
 			case o.form != t.forms[side] && t.forms[1-side] != nil:
 				return nil, formsDiffer
 			}
-			return read(ctx, o.box, o.form), nil
+			return c.read(ctx, o), nil
 		}}
 		defer from[side].close()
 	}

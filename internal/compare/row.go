@@ -65,10 +65,31 @@ func (c *chunk) copy(b []byte) []byte {
 	return c.buf[at:len(c.buf):len(c.buf)]
 }
 
-// chunks gives rows by chunks; one holds until the next.
-func chunks(ctx context.Context, rows iter.Seq2[connector.Row, error]) iter.Seq2[*chunk, error] {
+// maxSpare bounds the chunks that are kept to be used again.
+const maxSpare = 2
+
+// chunk returns an empty chunk.
+func (c *Comparison) chunk() *chunk {
+	last := len(c.spare) - 1
+	if last < 0 {
+		return &chunk{}
+	}
+	out := c.spare[last]
+	c.spare = c.spare[:last]
+	return out
+}
+
+// giveBack takes a chunk that is needed no more.
+func (c *Comparison) giveBack(k *chunk) {
+	if len(c.spare) < maxSpare && cap(k.buf) <= chunkBytes {
+		k.buf, k.rows = k.buf[:0], k.rows[:0]
+		c.spare = append(c.spare, k)
+	}
+}
+
+// chunks gives rows by chunks, all in the memory of c; one holds until the next.
+func chunks(ctx context.Context, rows iter.Seq2[connector.Row, error], c *chunk) iter.Seq2[*chunk, error] {
 	return func(yield func(*chunk, error) bool) {
-		c := &chunk{}
 		for r, err := range rows {
 			if err != nil {
 				yield(nil, err)
@@ -96,7 +117,7 @@ func chunks(ctx context.Context, rows iter.Seq2[connector.Row, error]) iter.Seq2
 // reading is an outbox being read.
 type reading struct {
 	pull  func() (*chunk, error, bool)
-	stop  func()
+	stop  func() // called once
 	chunk *chunk
 	at    int
 	row   row
@@ -109,10 +130,16 @@ type reading struct {
 	begun   bool
 }
 
-// read begins to read an outbox, whose schema of rows is known.
-func read(ctx context.Context, box *outbox.Box, f *form) *reading {
-	r := &reading{row: row{form: f}}
-	r.pull, r.stop = iter.Pull2(chunks(ctx, box.Rows(ctx)))
+// read begins to read an outbox.
+func (c *Comparison) read(ctx context.Context, o opened) *reading {
+	r := &reading{row: row{form: o.form}}
+	k := c.chunk()
+	pull, stop := iter.Pull2(chunks(ctx, o.box.Rows(ctx), k))
+	r.pull = pull
+	r.stop = func() {
+		stop()
+		c.giveBack(k)
+	}
 	return r
 }
 
@@ -153,17 +180,23 @@ func (r *reading) close() { r.stop() }
 
 // opened is an outbox with its schemas, compiled.
 type opened struct {
+	path string // of its first object
 	box  *outbox.Box
 	form *form
 }
 
-// open looks at the head of an outbox.
-func (c *Comparison) open(ctx context.Context, side Side, step Step) (opened, error) {
-	box, err := outbox.Open(ctx, side.Store, side.Job, step.Outbox)
+// open looks at the head of an outbox of a side.
+func (c *Comparison) open(ctx context.Context, sides [2]Side, side int, step Step) (opened, error) {
+	path := step.Outbox[0].Path
+	if o := c.opened[side]; o.path == path {
+		return o, nil
+	}
+	box, err := outbox.Open(ctx, sides[side].Store, sides[side].Job, step.Outbox)
 	if err != nil {
 		return opened{}, err
 	}
-	return opened{box, c.form(box.Row)}, nil
+	c.opened[side] = opened{path, box, c.form(box.Row)}
+	return c.opened[side], nil
 }
 
 // disordered is the damage of an outbox whose keys are out of order.

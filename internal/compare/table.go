@@ -60,7 +60,7 @@ func (t *tableSpan) run(ctx context.Context) (err error) {
 
 // read begins to read a step's outbox.
 func (t *tableSpan) read(ctx context.Context, side int, step Step) (source, error) {
-	o, err := t.c.open(ctx, t.sides[side], step)
+	o, err := t.c.open(ctx, t.sides, side, step)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (t *tableSpan) read(ctx context.Context, side int, step Step) (source, erro
 	if !sameKeys(t.key, o.box.Key) {
 		return nil, keysDiffer
 	}
-	r := read(ctx, o.box, o.form)
+	r := t.c.read(ctx, o)
 	r.compare, r.damaged = t.compare, disordered(t.sides[side].Job, step.Outbox)
 	return r, nil
 }
