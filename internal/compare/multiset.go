@@ -25,14 +25,19 @@ type multiset struct {
 	seq  int
 }
 
-// asMultiset compares two streams without their order, as long as it is not the same.
-// Rows that remain are paired in their order: those that have a partner have changed,
-// the others are on one side alone.
-func (t *tally) asMultiset(ctx context.Context, from [2]source) error {
+func newMultiset(t *tally) *multiset {
 	m := &multiset{tally: t, budget: budget{t.c.options.Memory}}
 	for side := range m.held {
 		m.held[side] = map[string][]held{}
 	}
+	return m
+}
+
+// asMultiset compares two streams without their order, as long as it is not the same.
+// Rows that remain are paired in their order: those that have a partner have changed,
+// the others are on one side alone.
+func (t *tally) asMultiset(ctx context.Context, from [2]source) error {
+	m := newMultiset(t)
 	for {
 		var at [2]*row
 		for side := range at {

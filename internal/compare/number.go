@@ -22,7 +22,7 @@ const (
 	markMinusInfinity
 	markText     // the length, and the text
 	markRaw      // the length, and the bytes
-	markMoment   // varints: seconds since 1970, and nanoseconds
+	markMoment   // varints: seconds since 1970, and nanoseconds, both negative before it
 	markDuration // a varint of nanoseconds, or markDigits
 	markItem     // an item of an array follows
 	markEntry    // a key and a value of a map follow

@@ -178,8 +178,25 @@ func TestWhatCannotBeCompared(t *testing.T) {
 			t.Errorf("%s: the reasons are %q", c.what, got.Reasons)
 		}
 	}
+	// A reason is told once, and a span of too many steps is none to be compared.
+	got := w.compareAll(Options{}, []Step{{0, 1, table}, {1, 2, table}}, []Step{{0, 1, stream}, {1, 2, stream}})
+	wantCounts(t, got.Counts, Counts{Untold: 2, UntoldOld: 2, UntoldNew: 4})
+	if len(got.Reasons) != 1 {
+		t.Errorf("the reasons are %q", got.Reasons)
+	}
+	many := func(n epoch.Position) (steps []Step) {
+		for i := range n {
+			steps = append(steps, Step{i, i + 1, stream})
+		}
+		return append(steps, Step{n, n + 1, nil})
+	}
+	got = w.compareAll(Options{}, many(maxSpanSteps+1), []Step{{0, maxSpanSteps + 2, again}})
+	wantCounts(t, got.Counts, Counts{Untold: 1, UntoldOld: 2 * (maxSpanSteps + 1), UntoldNew: 2})
+	if !slices.Equal(got.Reasons, []string{tooLong.Error()}) {
+		t.Errorf("the reasons are %q", got.Reasons)
+	}
 	// On one side alone there is nothing to be paired, whatever the schemas.
-	got := w.compareAll(Options{}, []Step{{0, 1, stream}, {1, 2, again}}, []Step{{0, 2, nil}})
+	got = w.compareAll(Options{}, []Step{{0, 1, stream}, {1, 2, again}}, []Step{{0, 2, nil}})
 	wantCounts(t, got.Counts, Counts{OnlyOld: 4})
 }
 
@@ -196,7 +213,30 @@ func TestATableWhoseSchemaChanges(t *testing.T) {
 	}
 }
 
-type reading2 struct {
+// bareRow is a row of a third version.
+type bareRow struct{ N int32 }
+
+// A column that only one side has is told once, whatever versions the other had.
+func TestColumnsOfOneSideAreToldOnce(t *testing.T) {
+	w := newWorld(t)
+	bare := must(schema.Of[bareRow]("row"))
+	old := []Step{
+		streamSide{rows: [][]int{{1}}, ends: []int{1}}.steps(w, false)[0],
+		{1, 2, w.freeze("out", false, bare.Schema(), []frozen{{row: encode(bare, bareRow{2})}}, 0)},
+	}
+	now := streamSide{rows: [][]int{{1}, {2}}, ends: []int{1, 2}}.steps(w, true)
+	got := w.compareAll(Options{}, old, now)
+	wantCounts(t, got.Counts, Counts{Equal: 2})
+	told := map[string]int{}
+	for _, d := range got.Schemas {
+		told[d.String()]++
+	}
+	if told["Added: added (boolean)"] != 1 || told["Extra: removed (string)"] != 1 || told["Name: added (string)"] != 1 {
+		t.Errorf("of the schemas %v is told", told)
+	}
+}
+
+type weather struct {
 	City string
 	Heat float64
 	At   time.Time
@@ -205,11 +245,11 @@ type reading2 struct {
 // Streams with tolerances: in order, and as multisets, where all pairs are found.
 func TestTolerancesInStreams(t *testing.T) {
 	w := newWorld(t)
-	typ := must(schema.Of[reading2]("row"))
+	typ := must(schema.Of[weather]("row"))
 	step := func(after, to epoch.Position, heats ...float64) Step {
 		var rows []frozen
 		for _, h := range heats {
-			rows = append(rows, frozen{row: encode(typ, reading2{City: "here", Heat: h, At: time.UnixMicro(5)})})
+			rows = append(rows, frozen{row: encode(typ, weather{City: "here", Heat: h, At: time.UnixMicro(5)})})
 		}
 		return Step{after, to, w.freeze("out", false, typ.Schema(), rows, 0)}
 	}

@@ -84,7 +84,6 @@ func (t *tally) inOrder(ctx context.Context, from [2]source) error {
 				t.equal(&old.row(0).row, &now.row(0).row)
 				old.drop(1)
 				now.drop(1)
-				unlike = 0
 				continue
 			}
 			var found bool

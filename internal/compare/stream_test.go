@@ -191,3 +191,77 @@ func TestMultisetsAreBounded(t *testing.T) {
 	wantCounts(t, w.compareAll(Options{Memory: 20_000}, steps(down), coarse).Counts, Counts{Changed: 1, Untold: 1, UntoldOld: 1000, UntoldNew: 1000})
 	wantCounts(t, w.compareAll(Options{}, steps(down), coarse).Counts, Counts{Equal: 1000, Changed: 1})
 }
+
+// More rows than are looked ahead may have changed before the streams agree again.
+func TestStreamsAgreeAfterManyChanges(t *testing.T) {
+	for more := range window - 1 {
+		w := newWorld(t)
+		var rows [2][]int
+		for i := range 100 {
+			rows[oldSide], rows[newSide] = append(rows[oldSide], i), append(rows[newSide], 1000+i)
+		}
+		for i := range more {
+			rows[oldSide] = append(rows[oldSide], 2000+i)
+		}
+		for i := range 50 {
+			rows[oldSide], rows[newSide] = append(rows[oldSide], 3000+i), append(rows[newSide], 3000+i)
+		}
+		var sides [2][]Step
+		for side := range sides {
+			sides[side] = streamSide{rows: [][]int{rows[side]}, ends: []int{1}, partRows: 500}.steps(w, false)
+		}
+		wantCounts(t, w.compareAll(Options{}, sides[oldSide], sides[newSide]).Counts, Counts{Equal: 50, Changed: 100, OnlyOld: int64(more)})
+		wantCounts(t, w.compareAll(Options{}, sides[newSide], sides[oldSide]).Counts, Counts{Equal: 50, Changed: 100, OnlyNew: int64(more)})
+	}
+}
+
+// Without any order, as many rows are paired within a tolerance as can be.
+func TestTolerancesPairAllThatCanBe(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		values := rapid.SliceOfN(rapid.IntRange(0, 40), 0, 12)
+		sides := [2][]int{values.Draw(rt, "old"), values.Draw(rt, "new")}
+		bound := rapid.IntRange(1, 5).Draw(rt, "tolerance")
+		c := must(New("job", "out", Options{Columns: map[string]Column{"N": {Absolute: float64(bound)}, "Extra": {Ignore: true}}}))
+		f := c.form(oldType.Schema())
+		tally := &tally{c: c, span: &span{}, forms: [2]*form{f, f}}
+		m := newMultiset(tally)
+		for side, values := range sides {
+			for _, v := range values {
+				var both [2]*row
+				both[side] = &row{form: f}
+				both[side].Row.Row = streamRow(v, false)
+				if err := m.take(both[oldSide], both[newSide]); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+		if err := m.settle(ctxOf()); err != nil {
+			rt.Fatal(err)
+		}
+		partner := map[int]int{} // of new rows, by their places
+		var find func(i int, tried map[int]bool) bool
+		find = func(i int, tried map[int]bool) bool {
+			for j, v := range sides[newSide] {
+				if d := v - sides[oldSide][i]; tried[j] || d > bound || d < -bound {
+					continue
+				}
+				tried[j] = true
+				if k, ok := partner[j]; !ok || find(k, tried) {
+					partner[j] = i
+					return true
+				}
+			}
+			return false
+		}
+		var want Counts
+		for i := range sides[oldSide] {
+			if find(i, map[int]bool{}) {
+				want.Equal++
+			}
+		}
+		rest := [2]int64{int64(len(sides[oldSide])) - want.Equal, int64(len(sides[newSide])) - want.Equal}
+		want.Changed = min(rest[oldSide], rest[newSide])
+		want.OnlyOld, want.OnlyNew = rest[oldSide]-want.Changed, rest[newSide]-want.Changed
+		wantCounts(rt, tally.Counts, want)
+	})
+}

@@ -88,9 +88,10 @@ func (t *tableSpan) order(old, now *row) int {
 	return t.compare(old.Key, now.Key)
 }
 
-// alone counts a key of which the other side says nothing.
+// alone counts a key of which the other side says nothing. A side that put it first
+// may not have had it before, so that who took both at once has nothing to say.
 func (t *tableSpan) alone(side int, r *row) error {
-	if r.Op == connector.Delete && r.first == connector.Put && !t.span.linedUp() {
+	if r.Op == connector.Delete && r.first == connector.Put {
 		t.tally.CameAndWent++
 		return nil
 	}

@@ -242,6 +242,8 @@ func TestManyStepsAreMergedInMemory(t *testing.T) {
 	if !slices.Equal(got.Reasons, []string{tooMany.Error()}) {
 		t.Errorf("the reasons are %q", got.Reasons)
 	}
+	// Two merged runs of some 140 KB are held at once, and a third would be too much.
+	wantCounts(t, w.compareAll(Options{Memory: 340_000}, a, b).Counts, want)
 	// As many steps as are read at once need no memory.
 	few, _ := tableSide{changes[:maxOpen], cuts(maxOpen, func(int) bool { return true })}.steps(w, false, 0)
 	one, _ := tableSide{changes[:maxOpen], []int{maxOpen}}.steps(w, true, 0)

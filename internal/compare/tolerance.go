@@ -94,12 +94,8 @@ func appendMoment(dst []byte, v int64, u unit) []byte {
 	if u < 0 {
 		return append(binary.AppendVarint(dst, v*int64(-u)), 0)
 	}
-	seconds, rest := v/int64(u), v%int64(u)
-	if rest < 0 {
-		seconds, rest = seconds-1, rest+int64(u)
-	}
-	dst = binary.AppendVarint(dst, seconds)
-	return binary.AppendVarint(dst, rest*(nanosPerSecond/int64(u)))
+	dst = binary.AppendVarint(dst, v/int64(u))
+	return binary.AppendVarint(dst, v%int64(u)*(nanosPerSecond/int64(u)))
 }
 
 // appendDuration appends a count of units as a number of nanoseconds.
