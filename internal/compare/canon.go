@@ -225,7 +225,7 @@ func scalar(s *schema.Schema, narrow bool) canon {
 }
 
 func integer(s *schema.Schema) canon {
-	u, ok := unitOf(s)
+	u, ok := units[s.Logical()]
 	switch {
 	case !ok:
 		return func(dst []byte, in *scan) []byte { return appendInteger(dst, in.long()) }

@@ -43,7 +43,8 @@ type counted struct {
 	unit  unit
 }
 
-// units are the logical types of moments and durations, which are integers.
+// units are the logical types of moments and durations. A schema has them only where
+// they belong: dates are ints, so that their seconds are an int64.
 var units = map[string]counted{
 	"date":                   {moment, days},
 	"timestamp-millis":       {moment, millis},
@@ -57,15 +58,6 @@ var units = map[string]counted{
 	schema.LogicalDuration:   {duration, nanos},
 }
 
-// unitOf returns how a schema's integers count time, if they do.
-func unitOf(s *schema.Schema) (counted, bool) {
-	u, ok := units[s.Logical()]
-	if u.unit == days && s.Kind() != schema.KindInt {
-		return counted{}, false // more days than an int has would not be seconds of 64 bits
-	}
-	return u, ok
-}
-
 // classOf returns the class of a schema's values.
 func classOf(s *schema.Schema) class {
 	switch s.Kind() {
@@ -74,7 +66,7 @@ func classOf(s *schema.Schema) class {
 	case schema.KindBoolean:
 		return truth
 	case schema.KindInt, schema.KindLong:
-		if u, ok := unitOf(s); ok {
+		if u, ok := units[s.Logical()]; ok {
 			return u.class
 		}
 		return number
