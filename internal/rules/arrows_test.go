@@ -55,6 +55,7 @@ var arrows = []arrow{
 	{"internal/vitals", "env", ""},
 	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
+	{"internal/compare", "connector schema store internal/epoch internal/outbox", "github.com/cespare/xxhash/v2"},
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
 	{"internal/golden", "", ""},
 	{"internal/state/statetest", "env schema store internal/epoch internal/state", ""},

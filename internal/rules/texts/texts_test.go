@@ -18,6 +18,7 @@ import (
 	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/internal/avrofile"
 	"github.com/sluicestream/sluice/internal/carry"
+	"github.com/sluicestream/sluice/internal/compare"
 	"github.com/sluicestream/sluice/internal/deliver"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -67,6 +68,7 @@ var inside = map[string]string{
 	"postgres.several":              "the errors of one type or setting, each of which tells its own; a postgres.RefusedError at the start",
 	"postgres.misfit":               "the Reason of a postgres.ValueError, or the cause of a cellError",
 	"kafka.final":                   "told apart inside of the package, and unwrapped",
+	"internal/compare.untold":       "a Reason of a compare.Result",
 	"internal/carry.functionError":  "the cause in a carry.EntryError, which takes it apart",
 	"internal/cli.outcome":          "the exit code alone: what there is to say has been said",
 	"internal/runner.setAsideError": "names job and state, and what the file's error says",
@@ -149,6 +151,8 @@ func examples() []example {
 		{err: &epoch.SealedError{At: at(), By: "upgrade"}, begins: atText, says: []string{"upgrade"}},
 		{err: &epoch.SupersededError{At: at(), Build: build, Now: epoch.Build{Revision: "5cf1"}}, begins: atText, says: []string{"4be0", "0123456789ab", "5cf1"}},
 		{err: &epoch.PrefixError{Job: "spend", Expected: "spend/", Found: "other/"}, begins: "spend: ", says: []string{`"spend/"`, `"other/"`}},
+		{err: &compare.GapError{Job: "spend", Sink: "totals", Side: "new", Expected: 70, Found: 72}, begins: "spend: sink totals: ", says: []string{"the new outputs", "expected those behind position 70", "found those behind position 72", "Start behind a position"}},
+		{err: &compare.OptionError{Job: "spend", Sink: "totals", Column: "City", Expected: "numbers for a tolerance of Absolute", Found: "string"}, begins: "spend: sink totals, column City: ", says: []string{"expected numbers", "found string", "Give the column another tolerance"}},
 		{err: &epoch.DamagedError{At: at(), Object: "spend/job.json", Expected: "a sum", Found: "none"}, begins: atText, says: []string{"spend/job.json", "expected a sum", "found none", "Nothing was changed"}},
 		{err: &epoch.CleanedError{At: at(), Floor: 1900}, begins: atText, says: []string{"1900"}},
 		{err: &epoch.TooLateError{At: at(), Name: "before", Floor: 1900}, begins: atText, says: []string{"savepoint before", "1900", "taken back"}},
