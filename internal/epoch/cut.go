@@ -35,6 +35,8 @@ type CutView struct {
 	// OtherOffsets says that a person wants the branch's own offsets although they
 	// are not those of the end (fresh).
 	OtherOffsets bool
+	// Replace says that a person wants the build although it was replaced (rollback).
+	Replace bool
 }
 
 // CutStep is what comes next in going live.
@@ -48,6 +50,7 @@ const (
 	SealFirst                 // U6: a log of the live branch has not ended
 	IsLive                    // U8: the newest live record names this branch
 	CutTooLate                // the branch itself has ended
+	CutSuperseded             // its build was replaced: a standby doesn't undo an upgrade
 )
 
 // DecideCut is rule U7, and H13 to H15: a branch goes live only behind seals of all
@@ -64,6 +67,8 @@ func (v CutView) decide(on cutRules) (CutStep, error) {
 		switch {
 		case own.Sealed() && on&ruleOwnEnd != 0:
 			return CutTooLate, nil
+		case !v.Replace && hasBuild(final.Manifest.Superseded, own.Manifest.Build) && on&ruleReplaced != 0:
+			return CutSuperseded, nil
 		case !final.Sealed() && on&ruleSealFirst != 0:
 			return SealFirst, nil
 		case !v.covers(own.Manifest, final.Manifest) && on&ruleExactCover != 0:
@@ -96,6 +101,7 @@ const (
 	ruleExactCover                      // its end is covered, no more and no less
 	ruleNotes                           // what its end notes is noted
 	ruleOwnEnd                          // a branch that was given up stays so
+	ruleReplaced                        // a build that was replaced stays so
 
 	allCutRules cutRules = 1<<iota - 1
 )

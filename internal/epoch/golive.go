@@ -15,8 +15,9 @@ type Cutting struct {
 	// is given up or to be drained, one that is filled from the base. Where new ones
 	// start, the branch's record says.
 	Settled map[string]SinkConsent
-	// OtherOffsets says that a person wants the branch's own offsets.
-	OtherOffsets bool
+	// OtherOffsets says that a person wants the branch's own offsets, Replace that a
+	// person wants the build although it was replaced. A rollback needs no Replace.
+	OtherOffsets, Replace bool
 }
 
 // LookLive reads which branch is live, and notes it: only an owner that has read a
@@ -58,6 +59,11 @@ func (o *Owner) GoLive(ctx context.Context, c Cutting) (CutStep, LiveRecord, err
 			if err := o.putLive(ctx, view, c.Kind); err != nil {
 				return 0, view.Live, err
 			}
+		case CutSuperseded:
+			final := view.Finals[o.task].Manifest
+			return step, view.Live, &SupersededError{
+				At: At{o.job.name, final.Branch, o.task, final.Epoch}, Build: view.Own[o.task].Manifest.Build, Now: final.Build,
+			}
 		case NoteFinals:
 			note, err := view.Note(view.Own[o.task].Manifest, view.Finals[o.task])
 			if err == nil {
@@ -82,7 +88,8 @@ func (o *Owner) cutView(ctx context.Context, c Cutting) (CutView, error) {
 	}
 	v := CutView{
 		Branch: o.branch, Own: map[string]Head{o.task: own}, Finals: map[string]Head{},
-		Sinks: c.Sinks, Settled: map[string]SinkConsent{}, OtherOffsets: c.OtherOffsets,
+		Sinks: c.Sinks, Settled: map[string]SinkConsent{},
+		OtherOffsets: c.OtherOffsets, Replace: c.Replace || c.Kind == Rollback,
 	}
 	file, err := o.job.BranchFile(ctx, o.branch)
 	if err != nil {
