@@ -73,7 +73,10 @@ func (o *Owner) GoLive(ctx context.Context, c Cutting) (CutStep, LiveRecord, err
 				return 0, view.Live, err
 			}
 		default:
-			record, _, err := o.LookLive(ctx)
+			record, mine, err := o.LookLive(ctx)
+			if err == nil && mine != (step == IsLive) {
+				continue // another record has come since
+			}
 			return step, record, err
 		}
 	}
