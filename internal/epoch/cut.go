@@ -44,13 +44,13 @@ type CutStep int
 
 // The steps of going live.
 const (
-	PutLive    CutStep = iota // U7: create the next live record
-	NoteFinals                // first an open that notes what the finals note
-	CoverFinal                // follow on: the end is not covered exactly
-	SealFirst                 // U6: a log of the live branch has not ended
-	IsLive                    // U8: the newest live record names this branch
-	CutTooLate                // the branch itself has ended
-	CutSuperseded             // its build was replaced: a standby doesn't undo an upgrade
+	PutLive       CutStep = iota // U7: create the next live record
+	NoteFinals                   // first an open that notes what the finals note
+	CoverFinal                   // follow on: the end is not covered exactly
+	SealFirst                    // U6: a log of the live branch has not ended
+	IsLive                       // U8: the newest live record names this branch
+	CutTooLate                   // the branch itself has ended
+	CutSuperseded                // its build was replaced: a standby doesn't undo an upgrade
 )
 
 // DecideCut is rule U7, and H13 to H15: a branch goes live only behind seals of all

@@ -115,6 +115,7 @@ func (f *Follower) look(ctx context.Context, link Link, view *FollowView) ([]str
 		return nil, nil // it is the live one
 	}
 	here := func(b bookmark) bool { return b.any && b.branch == link.Branch && b.position == view.Covers }
+	located := false
 	switch {
 	case here(f.at):
 	case here(f.next):
@@ -124,69 +125,139 @@ func (f *Follower) look(ctx context.Context, link Link, view *FollowView) ([]str
 		if err != nil || !at.any {
 			return nil, err
 		}
-		f.at = at
+		f.at, located = at, true
 	}
-	return f.ahead(ctx, link, view)
+	hashes, lost, err := f.ahead(ctx, link, view)
+	if err != nil || !lost || len(hashes) > 0 {
+		return hashes, err
+	}
+	if view.Gone = located; !located {
+		err = errFloorRose // the next look finds the place anew
+	}
+	return nil, err
 }
 
-// ahead reads on from the bookmark, up to the end of a step.
-func (f *Follower) ahead(ctx context.Context, link Link, view *FollowView) (hashes []string, err error) {
-	e, hash, data := f.at.epoch, f.at.hash, 0
-	for data <= view.Most {
-		if e++; link.Ended() && e > link.Final {
-			view.Sealed = true
-			break
+// Under the floor stands what clean-up has left for followers (G8), and whatever a
+// process that slept has put at a name that was freed. The latter has the right
+// parent, and never a child: its process looks at the floor, and stops. So under the
+// floor a manifest counts if the next one names it as its parent.
+
+// readAhead is what came of reading on from a bookmark.
+type readAhead struct {
+	manifests []Manifest
+	hashes    []string
+	stop      stopReading
+	at        Epoch // that was read last, or would be next
+	child     bool  // what stopped it names the last as its parent
+}
+
+// stopReading is why reading on has stopped.
+type stopReading int
+
+const (
+	stopEnough stopReading = iota
+	stopFinal              // the generation's last epoch was read
+	stopSeal
+	stopAbsent
+	stopMisfit // what stands there does not follow
+)
+
+// ahead reads on from the bookmark, up to the end of a step. lost says that there is
+// no going on from the last one that counts: clean-up has passed.
+func (f *Follower) ahead(ctx context.Context, link Link, view *FollowView) (hashes []string, lost bool, err error) {
+	r, err := f.readOn(ctx, link, view.Most)
+	if err != nil {
+		return nil, false, err
+	}
+	floor, err := f.job.Floor(ctx, link.Branch, f.task) // after what it is held against
+	if err != nil {
+		return nil, false, err
+	}
+	counts, err := f.lastCounts(ctx, link, &r, floor)
+	if err != nil {
+		return nil, false, err
+	}
+	if n := len(r.hashes) - 1; !counts {
+		r.manifests, r.hashes = r.manifests[:n], r.hashes[:n]
+	}
+	view.Ahead = r.manifests
+	passed := !counts || floor > r.at
+	switch {
+	case r.stop == stopEnough:
+		return r.hashes, !counts, nil
+	case r.stop == stopFinal && counts && (len(r.hashes) == 0 || r.hashes[len(r.hashes)-1] == link.Hash):
+		view.Sealed = true
+	case r.stop == stopSeal && (!passed || floor == AllEpochs):
+		view.Sealed = true
+	case passed:
+		return r.hashes, true, nil
+	case r.stop != stopAbsent || link.Ended():
+		err = f.job.damaged(At{f.job.name, link.Branch, f.task, r.at}, ManifestPath(link.Branch, f.task, r.at),
+			fmt.Sprintf("a manifest of generation %d that follows the one before", link.Live), r.stop.String())
+	}
+	return r.hashes, false, err
+}
+
+// String says what was found.
+func (s stopReading) String() string {
+	if s == stopAbsent {
+		return "none"
+	}
+	return "another"
+}
+
+// readOn reads one position more than a step covers, if there are as many.
+func (f *Follower) readOn(ctx context.Context, link Link, most int) (r readAhead, err error) {
+	hash, data := f.at.hash, 0
+	for r.at = f.at.epoch; data <= most; {
+		if link.Ended() && r.at >= link.Final {
+			r.stop = stopFinal
+			return r, nil
 		}
-		m, own, err := f.job.manifest(ctx, link.Branch, f.task, e)
-		if missing := (*missingError)(nil); errors.As(err, &missing) {
-			return hashes, f.end(ctx, link, e)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if m.Parent != hash {
-			return nil, f.broken(ctx, link, e, "a manifest whose parent is "+hash, "one whose parent is "+m.Parent)
-		}
-		if m.Kind == Seal {
-			view.Sealed = true
-			break
-		}
-		if m.Kind == Data {
-			if m.Live == nil || *m.Live != link.Live {
-				return nil, f.broken(ctx, link, e, fmt.Sprintf("a manifest of generation %d", link.Live), "one of another")
-			}
+		r.at++
+		m, own, there, err := f.read(ctx, link, r.at)
+		fits := m.Parent == hash
+		switch {
+		case err != nil:
+			return r, err
+		case !there:
+			r.stop = stopAbsent
+			return r, nil
+		case !fits, m.Kind == Data && (m.Live == nil || *m.Live != link.Live):
+			r.stop = stopMisfit
+			return r, nil
+		case m.Kind == Seal:
+			r.stop, r.child = stopSeal, true
+			return r, nil
+		case m.Kind == Data:
 			data++
 		}
-		view.Ahead, hashes, hash = append(view.Ahead, m), append(hashes, own), own
+		r.manifests, r.hashes, hash = append(r.manifests, m), append(r.hashes, own), own
 	}
-	return hashes, nil
+	return r, nil
 }
 
-// end is what it means that a manifest isn't there: nil if it is to come.
-func (f *Follower) end(ctx context.Context, link Link, e Epoch) error {
-	floor, err := f.job.Floor(ctx, link.Branch, f.task)
-	if err != nil {
-		return err
+// lastCounts tells whether the last manifest that was read belongs to the log.
+func (f *Follower) lastCounts(ctx context.Context, link Link, r *readAhead, floor Epoch) (bool, error) {
+	n := len(r.manifests)
+	if n == 0 {
+		return true, nil
 	}
-	if floor > e {
-		return errFloorRose
+	last, hash := r.manifests[n-1].Epoch, r.hashes[n-1]
+	if floor <= last || r.child || link.Ended() && last == link.Final && hash == link.Hash {
+		return true, nil
 	}
-	return nil
-}
-
-// broken is what it means that a manifest doesn't follow the one before: damage,
-// unless it stands at a name that clean-up has freed.
-func (f *Follower) broken(ctx context.Context, link Link, e Epoch, expected, found string) error {
-	if err := f.end(ctx, link, e); err != nil {
-		return err
+	if r.stop != stopEnough {
+		return false, nil
 	}
-	return f.job.damaged(At{f.job.name, link.Branch, f.task, e}, ManifestPath(link.Branch, f.task, e), expected, found)
+	child, _, there, err := f.read(ctx, link, last+1)
+	return there && child.Parent == hash, err
 }
 
 // locate finds the epoch before the first that is not covered. It notes in the view
 // that this one was cleaned away, or that the log has nothing for the follower.
 func (f *Follower) locate(ctx context.Context, link Link, view *FollowView) (at bookmark, err error) {
-	last, hash := link.Final, link.Hash
+	last := link.Final
 	if !link.Ended() {
 		head, gone, err := f.job.endOf(ctx, link.Branch, f.task, f.at.epoch)
 		if err != nil {
@@ -196,83 +267,76 @@ func (f *Follower) locate(ctx context.Context, link Link, view *FollowView) (at 
 			view.Sealed = gone // it had nothing of its own (H16)
 			return at, nil
 		}
-		last, hash = head.Manifest.Epoch, head.Hash
+		last = head.Manifest.Epoch
 	}
-	floor, err := f.job.Floor(ctx, link.Branch, f.task)
+	m, hash, there, err := f.read(ctx, link, last)
+	if err != nil || !there {
+		view.Gone = err == nil
+		return at, err
+	}
+	if m.Position <= view.Covers {
+		return bookmark{link.Branch, last, hash, view.Covers, true}, nil
+	}
+	first, err := f.search(ctx, link, m, view.Covers)
 	if err != nil {
 		return at, err
 	}
-	m, own, err := f.job.manifest(ctx, link.Branch, f.task, last)
-	if err != nil {
-		return at, f.lost(err, view)
-	}
-	if own != hash {
-		return at, f.broken(ctx, link, last, "sha256 "+hash, own)
-	}
-	if m.Position <= view.Covers {
-		return bookmark{link.Branch, last, own, view.Covers, true}, nil
-	}
-	if floor < last {
-		if m, err = f.search(ctx, link, floor, m, view.Covers); err != nil {
+	for e := first; e <= last; e++ {
+		m, counts, err := f.counts(ctx, link, e, last)
+		if err != nil {
 			return at, err
 		}
-	}
-	return f.before(ctx, link, m, view)
-}
-
-// lost notes that a manifest isn't there any more.
-func (f *Follower) lost(err error, view *FollowView) error {
-	missing := (*missingError)(nil)
-	if errors.As(err, &missing) {
-		view.Gone, err = true, nil
-	}
-	return err
-}
-
-// search finds the first manifest from the floor on that is not covered; high is one
-// that isn't.
-func (f *Follower) search(ctx context.Context, link Link, low Epoch, high Manifest, covers Position) (Manifest, error) {
-	for low < high.Epoch {
-		middle := low + (high.Epoch-low)/2
-		m, _, err := f.job.manifest(ctx, link.Branch, f.task, middle)
-		if missing := (*missingError)(nil); errors.As(err, &missing) {
-			if rose := f.end(ctx, link, middle); rose != nil {
-				return high, rose
-			}
-			return high, f.broken(ctx, link, middle, "a manifest, not under the floor", "none")
+		if !counts || m.Position <= view.Covers {
+			continue
 		}
+		if m.Kind != Data || m.Position != view.Covers+1 {
+			break
+		}
+		return bookmark{link.Branch, e - 1, m.Parent, view.Covers, true}, nil
+	}
+	view.Gone = true
+	return at, nil
+}
+
+// read reads a manifest that may not be there.
+func (f *Follower) read(ctx context.Context, link Link, e Epoch) (m Manifest, hash string, there bool, err error) {
+	m, hash, err = f.job.manifest(ctx, link.Branch, f.task, e)
+	if missing := (*missingError)(nil); errors.As(err, &missing) {
+		return m, "", false, nil
+	}
+	return m, hash, err == nil, err
+}
+
+// search finds an epoch whose manifest is there and not covered, and before which
+// there is none, or only what is covered; high is not covered. All that the follower
+// needs is there without a gap, up to the head.
+func (f *Follower) search(ctx context.Context, link Link, high Manifest, covers Position) (Epoch, error) {
+	low, found := Epoch(0), high.Epoch
+	for low < found {
+		middle := low + (found-low)/2
+		m, _, there, err := f.read(ctx, link, middle)
 		if err != nil {
-			return high, err
+			return 0, err
 		}
-		if m.Position > covers {
-			high = m
+		if there && m.Position > covers {
+			found = middle
 		} else {
 			low = middle + 1
 		}
 	}
-	return high, nil
+	return found, nil
 }
 
-// before goes back from a manifest that is not covered to the one before the first
-// such: in spite of the floor, since clean-up keeps what an unsealed follower has not
-// covered (G8). What doesn't fit by its hash stands at a name that was freed.
-func (f *Follower) before(ctx context.Context, link Link, m Manifest, view *FollowView) (bookmark, error) {
-	for m.Epoch > 0 {
-		if m.Kind == Data && m.Position == view.Covers+1 {
-			return bookmark{link.Branch, m.Epoch - 1, m.Parent, view.Covers, true}, nil
-		}
-		p, hash, err := f.job.manifest(ctx, link.Branch, f.task, m.Epoch-1)
-		if err != nil {
-			return bookmark{}, f.lost(err, view)
-		}
-		if hash != m.Parent {
-			break
-		}
-		if p.Position <= view.Covers {
-			return bookmark{link.Branch, p.Epoch, hash, view.Covers, true}, nil
-		}
-		m = p
+// counts tells whether a manifest is there and belongs to the log.
+func (f *Follower) counts(ctx context.Context, link Link, e, last Epoch) (Manifest, bool, error) {
+	m, hash, there, err := f.read(ctx, link, e)
+	if err != nil || !there || e == last {
+		return m, there, err
 	}
-	view.Gone = true
-	return bookmark{}, nil
+	floor, err := f.job.Floor(ctx, link.Branch, f.task)
+	if err != nil || floor <= e {
+		return m, true, err
+	}
+	child, _, there, err := f.read(ctx, link, e+1)
+	return m, there && child.Parent == hash, err
 }

@@ -94,6 +94,50 @@ func TestFollowerInSpiteOfTheFloor(t *testing.T) {
 	}
 }
 
+// TestVoidManifestIsNotCovered is H9 for a follower: an opening behind what it has
+// covered is cleaned away, and a process that slept puts its own epoch there, with the
+// right parent.
+func TestVoidManifestIsNotCovered(t *testing.T) {
+	for _, most := range []int{1, 2, 9} {
+		s := store.NewMemory()
+		sleeper := newProcess(t, s, 1).take()
+		u := newUpgrader(t, s, 2, "v2")
+		if err := u.begin(t.Context(), upgrading); err != nil {
+			t.Fatal(err)
+		}
+		void := sleeper.NextEpoch()
+		main := newProcess(t, s, 3).take()
+		if step, err := u.follow(t.Context(), most); err != nil || step != AwaitEpoch {
+			t.Fatalf("%d, %v", step, err)
+		}
+		input(t, main, 4)
+		if err := u.job.PutFloor(t.Context(), MainBranch, FirstTask, main.NextEpoch()-1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(t.Context(), "spend/"+ManifestPath(MainBranch, FirstTask, void)); err != nil {
+			t.Fatal(err)
+		}
+		wantError[*VoidError](t, "the sleeper", lastErr(sleeper.Commit(t.Context(), work(sleeper, 77))))
+		for {
+			step, err := u.follow(t.Context(), most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if step != Cover {
+				break
+			}
+		}
+		if own, _ := u.owner.Head(); own.Position != 4 || nextOf(own) != 4 {
+			t.Errorf("%d at once: it is at %+v", most, own)
+		}
+		for _, m := range checkLog(t, u.job, u.begun.File.Branch) {
+			if nextOf(m) != int64(m.Position) {
+				t.Errorf("%d at once: position %d has read up to %d", most, m.Position, nextOf(m))
+			}
+		}
+	}
+}
+
 // TestFollowerStartsAnywhere: a follower begins behind any position, over several
 // generations, and clean-up raises the floor at each of its calls.
 func TestFollowerStartsAnywhere(t *testing.T) {
