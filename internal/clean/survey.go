@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/store"
@@ -267,24 +266,23 @@ func (r *run) pins(ctx context.Context) (pins, error) {
 			return p, err
 		}
 	}
-	found, err := r.job.Pins(ctx)
+	// Savepoints first: a branch that starts from one makes its pin and then looks
+	// whether the savepoint is there still, so that one of the two is seen here.
+	savepoints, err := r.job.Savepoints(ctx)
 	if err != nil {
 		return p, err
 	}
+	for _, s := range savepoints {
+		p.points = append(p.points, s.Point)
+	}
+	found, err := r.job.Pins(ctx)
 	for id, pin := range found {
 		p.points = append(p.points, pin.Point)
 		if pin.Reader {
 			continue // it goes nowhere from there
 		}
-		holder := id
-		if cut := strings.LastIndexByte(id, '-'); cut > 0 {
-			holder = id[:cut]
-		}
+		holder := epoch.PinHolder(id)
 		p.held[holder] = append(p.held[holder], pin.Point)
-	}
-	savepoints, err := r.job.Savepoints(ctx)
-	for _, s := range savepoints {
-		p.points = append(p.points, s.Point)
 	}
 	return p, err
 }

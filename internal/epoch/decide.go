@@ -163,6 +163,8 @@ func Opening(head Manifest, me Build, live *Generation) Manifest {
 	if me.Version == head.Version {
 		m.Build = me
 		m.Superseded = Supersede(head.Superseded, head.Build, me)
+	} else {
+		m.WriterBuild = me
 	}
 	return m
 }

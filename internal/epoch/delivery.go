@@ -37,6 +37,10 @@ type SinkRecord struct {
 type DeliveryView struct {
 	// From and To are the delivery: what the sink must have, and has after.
 	From, To Place
+	// Gap is a position, not before From's, up to which nothing is to be delivered
+	// behind From: the sink may stand anywhere between, since what its absence began
+	// with was given up. Zero if there is none.
+	Gap Position
 	// Manifest is the sha256 of the manifest whose outbox the delivery is.
 	Manifest string
 	// Record is what the sink says; nil if it has none.
@@ -79,7 +83,7 @@ func DecideDelivery(v DeliveryView) (step DeliveryStep, reason string) {
 	case r.Place == v.To && r.Manifest != "" && v.Manifest != "" && r.Manifest != v.Manifest:
 		// The log went back and has grown beyond the sink since, with other epochs.
 		return Disagree, fmt.Sprintf("the sink has position %d of manifest %.12s, in the log it is manifest %.12s", r.Position, r.Manifest, v.Manifest)
-	case r.Place == v.From:
+	case r.Place == v.From, v.From.Less(r.Place) && r.Part == 0 && r.Position <= v.Gap:
 		return Apply, ""
 	case !r.Less(v.To):
 		return Skip, ""

@@ -131,6 +131,24 @@ func (e *CleanedError) Error() string {
 	return fmt.Sprintf("%s: it was cleaned away while it was read: epochs before %d are gone. Use a newer one; `sluice log %s` lists the epochs.", e.At, e.Floor, e.Job)
 }
 
+// TimetableError says that a follower can't go on, since epochs that it has not
+// covered were cleaned away (H20).
+type TimetableError struct {
+	At // the followed log, and the oldest epoch that it keeps
+	// Follower is the branch that follows, Covers the position that it has covered.
+	Follower string
+	Covers   Position
+}
+
+// Error implements error.
+func (e *TimetableError) Error() string {
+	return fmt.Sprintf("%s: branch %s has covered position %d, and the epoch behind that was cleaned away, so that nothing tells any more in which order and at which times the inputs were read. Nothing was changed. Give the branch up and begin it anew, or let it read by its own clock with --own-clock.",
+		e.At, e.Follower, e.Covers)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *TimetableError) ExitCode() int { return 13 }
+
 // NoJobError says that a store has no such job.
 type NoJobError struct {
 	Job string

@@ -125,6 +125,8 @@ func (o *Owner) complete(m Manifest) (Manifest, []byte, error) {
 		return m, nil, fmt.Errorf("%s: commit: kind %q instead of data or open", at, m.Kind)
 	case m.Epoch != 0 && m.Epoch != next:
 		return m, nil, fmt.Errorf("%s: commit: the manifest was made for epoch %d", at, m.Epoch)
+	case m.Live != nil && (o.live == nil || *m.Live != *o.live):
+		return m, nil, fmt.Errorf("%s: commit: the manifest is of generation %d; expected %s", at, *m.Live, under(o.live))
 	case m.Kind != Data && len(m.Edits) > 0:
 		return m, nil, fmt.Errorf("%s: commit: %d edits in an %s; they stand in a data epoch", at, len(m.Edits), m.Kind)
 	case m.Now < o.head.Now:
@@ -132,6 +134,11 @@ func (o *Owner) complete(m Manifest) (Manifest, []byte, error) {
 	}
 	o.identify(&m, next, o.hash)
 	m.Live = o.live
+	if o.live == nil {
+		if err := o.checkCovers(&m, at); err != nil {
+			return m, nil, err
+		}
+	}
 	m.Position = NextPosition(m.Kind, o.live != nil, o.head.Position, m.Position)
 	if m.Position < o.head.Position {
 		return m, nil, fmt.Errorf("%s: commit: its position %d is before that of the epoch before, %d", at, m.Position, o.head.Position)
@@ -155,6 +162,31 @@ func (o *Owner) complete(m Manifest) (Manifest, []byte, error) {
 	return m, data, nil
 }
 
+// under says in which generation an owner writes.
+func under(live *Generation) string {
+	if live == nil {
+		return "none, since no live record that it has read names its branch"
+	}
+	return fmt.Sprint(*live)
+}
+
+// checkCovers holds what a follower's epoch covers against the one before. An open
+// covers what that did.
+func (o *Owner) checkCovers(m *Manifest, at At) error {
+	if m.Kind == Open && m.Covers == nil {
+		m.Covers = o.head.Covers
+	}
+	for task, before := range o.head.Covers {
+		if covered, ok := m.Covers[task]; !ok || covered < before {
+			return fmt.Errorf("%s: commit: it covers position %d of task %s, and the epoch before covers %d", at, covered, task, before)
+		}
+	}
+	if covered, ok := m.Covers[o.task]; ok && m.Kind == Data && covered != m.Position {
+		return fmt.Errorf("%s: commit: it covers position %d, and its own is %d", at, covered, m.Position)
+	}
+	return nil
+}
+
 // identify says which entry a manifest is, and whose attempt.
 func (o *Owner) identify(m *Manifest, e Epoch, parent string) {
 	o.attempts++
@@ -164,25 +196,40 @@ func (o *Owner) identify(m *Manifest, e Epoch, parent string) {
 	m.Time = o.job.now()
 }
 
-// put creates an entry and looks at the floor, rules S1 and S6.
-func (o *Owner) put(ctx context.Context, e Epoch, data []byte) (Verdict, *Manifest, error) {
-	path := ManifestPath(o.branch, o.task, e)
-	outcome, found, err := o.job.create(ctx, path, data)
+// put creates an entry and looks at the floor.
+func (o *Owner) put(ctx context.Context, e Epoch, data []byte) (verdict Verdict, holder *Manifest, err error) {
+	var held entry
+	verdict, held, o.floor, err = o.job.putEntry(ctx, o.branch, o.task, e, data, o.floor)
+	return verdict, held.manifest, err
+}
+
+// entry is what holds a name that was to be created; nil if nothing else does.
+type entry struct {
+	manifest *Manifest
+	hash     string
+}
+
+// putEntry creates an entry of a log and looks at the floor, from one on that is
+// known: rules S1 and S6.
+func (j *Job) putEntry(ctx context.Context, branch, task string, e Epoch, data []byte, known Epoch) (Verdict, entry, Epoch, error) {
+	path := ManifestPath(branch, task, e)
+	outcome, found, err := j.create(ctx, path, data)
 	if err != nil {
-		return 0, nil, err
+		return 0, entry{}, known, err
 	}
-	if o.floor, err = o.job.floorFrom(ctx, o.branch, o.task, o.floor); err != nil {
-		return 0, nil, err
+	floor, err := j.floorFrom(ctx, branch, task, known)
+	if err != nil {
+		return 0, entry{}, known, err
 	}
-	var holder *Manifest
-	if outcome == Theirs && found != nil && o.floor <= e {
+	var holder entry
+	if outcome == Theirs && found != nil && floor <= e {
 		m, err := Decode[Manifest](found)
 		if err != nil {
-			return 0, nil, o.job.unreadable(At{o.job.name, o.branch, o.task, e}, path, err)
+			return 0, holder, floor, j.unreadable(At{j.name, branch, task, e}, path, err)
 		}
-		holder = &m
+		holder = entry{&m, Hash(found)}
 	}
-	return DecideCommit(e, outcome, holder, o.floor), holder, nil
+	return DecideCommit(e, outcome, holder.manifest, floor), holder, floor, nil
 }
 
 // refusal is the error that a verdict is, if it is one.

@@ -61,7 +61,10 @@ type Manifest struct {
 	Version  string   `json:"version"`
 	Build    Build    `json:"build"`
 	Writer   Writer   `json:"writer"`
-	Time     int64    `json:"time"` // microseconds since 1970 UTC
+	// WriterBuild is the build of the process that wrote it, where that is not the
+	// one whose run the state is: in the first of two openings (T6).
+	WriterBuild Build `json:"writer_build,omitzero"`
+	Time        int64 `json:"time"` // microseconds since 1970 UTC
 
 	// By is who asked for a seal; it decides nothing.
 	By string `json:"by,omitempty"`

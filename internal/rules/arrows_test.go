@@ -99,8 +99,13 @@ var exampleTests = []arrow{
 // edge are the files of internal/epoch that carry out its decisions; all others
 // decide.
 var edge = map[string]string{
+	"internal/epoch/branch.go":     "begins branches",
+	"internal/epoch/chainread.go":  "reads the chain of generations, and what they owe",
 	"internal/epoch/create.go":     "creates objects",
+	"internal/epoch/follower.go":   "reads what a follower covers",
 	"internal/epoch/functions.go":  "reads and writes the names of a build's functions",
+	"internal/epoch/giveup.go":     "gives a branch up, and looks at what came of one that has ended",
+	"internal/epoch/golive.go":     "makes a branch the live one",
 	"internal/epoch/heartbeat.go":  "beats",
 	"internal/epoch/import.go":     "makes a job's first epoch of what comes from elsewhere",
 	"internal/epoch/job.go":        "opens a job's store",
@@ -113,6 +118,7 @@ var edge = map[string]string{
 	"internal/epoch/process.go":    "asks the operating system who this process is",
 	"internal/epoch/reading.go":    "pins what is read",
 	"internal/epoch/request.go":    "makes and reads requests",
+	"internal/epoch/sealing.go":    "ends logs",
 	"internal/epoch/standby.go":    "waits for an owner",
 	"internal/epoch/take.go":       "takes a log over",
 }
