@@ -264,8 +264,47 @@ var changes = []change{
 		inputs(b.Operators, "spend", "sales")
 		inputs(b.Operators, "refunds", "sales")
 		inputs(b.Sinks, "log", "sales")
-	}, want: []string{"source orders: refused: orders: source sales would read from its start what this one has read for state refunds, which would count it twice"},
+	}, want: []string{"source orders: refused: orders: source sales would read from its start what this one has read for state refunds, state spend, sink log: it would count twice"},
 		refusals: []string{"source orders: source sales would read"}},
+	{name: "files of a source under another name, written otherwise", after: hits("./in/clicks-*.jsonl"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "files of a source under another name, of a wider pattern", after: hits("in/*"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "files of a source under another name, the whole way", after: hits("/data/in/*.jsonl"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "files of a source under another name, of a folder above", after: hits("*/clicks-?.jsonl"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "other files of another source", after: hits("in/hits-*")},
+	{name: "files of another folder for another source", after: hits("on/clicks-*.jsonl")},
+	{name: "files of a folder below for another source", after: hits("in/in/clicks-*.jsonl")},
+	{name: "files of another source, for a state of another name", after: func(b *build) {
+		hits("in/*")(b)
+		b.without("visits", "visits")
+		b.without("visits", "pages")
+		b.operate("seen", "process", "", "main.Click.UserID", "hits")
+		keep(b, "seen", "seen", "value", meanings{}, carry.Spec[string, visit]{})
+		inputs(b.Sinks, "topic", "seen")
+	}, drop: []string{"visits", "pages"}, want: []string{"state pages: resolves: pages: no operator has it any more", "state visits: resolves: visits: no operator has it any more"}},
+	{name: "files of another source, for a state that takes over what has counted them", after: func(b *build) {
+		hits("in/*")(b)
+		b.without("visits", "visits")
+		b.without("visits", "pages")
+		b.operate("seen", "process", "", "main.Click.UserID", "hits")
+		keep(b, "seen", "seen", "value", meanings{}, carry.Spec[string, visit]{Takes: []carry.Taken[visit]{{Name: "visits"}}})
+		inputs(b.Sinks, "topic", "seen")
+	}, drop: []string{"pages"}, want: []string{
+		"source clicks: refused: clicks: source hits would read from its start what this one has read for state seen: it would count twice",
+		"state pages: resolves: pages: no operator has it any more", "state seen: resolves: seen: taken over from state visits",
+	}, refusals: []string{"source hits would read"}},
+	{name: "a second source of what is read", after: func(b *build) {
+		b.Sources["hits"] = part("file.json", nil, "target", "in/*.jsonl")
+		inputs(b.Operators, "visits", "clicks", "hits")
+	}, want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "a pattern of topics under another name", after: func(b *build) {
+		b.Sources["sales"] = part("kafka", nil, "pattern", "ord.*", "target", "ord.*", "codec", "json")
+		inputs(b.Operators, "spend", "sales")
+	}, want: []string{"source orders: refused: orders: source sales would read from its start what this one has read for state spend: it would count twice"}, refusals: []string{"source sales would read"}},
+	{name: "a source back that has read as far", after: func(b *build) {
+		delete(b.Sources, "clicks")
+		hits("in/*")(b)
+	}, head: func(m *epoch.Manifest) { m.Sources["hits"] = m.Sources["clicks"] },
+		want: []string{"operator visits: partial: visits: it has not seen what came of hits before epoch 42, and never will"}},
 
 	// Sinks.
 	{name: "a sink removed", after: func(b *build) { delete(b.Sinks, "log") }, notes: []string{"sink log: gone; what it has written stays, and it gets nothing more"}},
@@ -392,6 +431,17 @@ type (
 		Limits *map[string]struct{}
 	}
 )
+
+// hits has files read by a source of another name.
+func hits(pattern string) func(b *build) {
+	return func(b *build) {
+		delete(b.Sources, "clicks")
+		b.Sources["hits"] = part("file.json", nil, "target", pattern)
+		inputs(b.Operators, "visits", "hits")
+	}
+}
+
+const readTwice = "source clicks: refused: clicks: source hits would read from its start what this one has read for state pages, state visits: it would count twice"
 
 func keyed[K comparable](b *build) {
 	keep(b, "spend", "spend", "value", meanings{}, carry.Spec[K, spend]{})
