@@ -85,7 +85,7 @@ var changes = []change{
 	{name: "a nested type changed", after: func(b *build) {
 		keep[string, visitTagged](b, "visits", "visits", "value", meanings{}, carry.Spec[string, visitTagged]{})
 	}, want: []string{"state visits: replay: visits.Tags[].Name: string → long: can't be carried over"},
-		refusals: []string{"state visits.Tags[].Name: string → long: can't be carried over; give it a migration, or the state a new name, or run a branch from earlier offsets"}},
+		refusals: []string{"state visits.Tags[].Name: string → long: can't be carried over; give it a migration, or the state a new name, under which it begins empty"}},
 	{name: "every difference is told", after: func(b *build) {
 		spendAs(b, meanings{}, carry.Spec[string, spendText]{})
 		keep[string, visitTagged](b, "visits", "visits", "value", meanings{}, carry.Spec[string, visitTagged]{})

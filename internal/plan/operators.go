@@ -80,7 +80,7 @@ func (c *comparison) inputs(l *Line, old, now []string) {
 // incomplete adds that what an operator has is not all that there was, and what
 // depends on that.
 func (c *comparison) incomplete(l *Line, operator, why string) {
-	l.Add(Partial, l.Name+": "+why+", and never will", "a branch from earlier offsets has it all")
+	l.Add(Partial, l.Name+": "+why+", and never will", "a job of another name, which reads from the beginning, has it all")
 	if sinks := sinksBehind(c.New, operator); len(sinks) > 0 {
 		l.Note("incomplete because of it, for ever: sink " + list(sinks))
 	}

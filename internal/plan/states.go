@@ -10,7 +10,7 @@ import (
 )
 
 // wayOut says what helps where a state can't be carried over.
-const wayOut = "give it a migration, or the state a new name, or run a branch from earlier offsets"
+const wayOut = "give it a migration, or the state a new name, under which it begins empty"
 
 // states has a line for each state.
 func (c *comparison) states() {

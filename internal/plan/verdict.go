@@ -18,7 +18,7 @@ const (
 	Partial
 	// Consent: data would be dropped, which needs the flag that names it.
 	Consent
-	// Replay: it can't be carried over, but made anew from earlier offsets.
+	// Replay: it can't be carried over as it is: a migration helps, or a new beginning.
 	Replay
 	// Refused: neither.
 	Refused
