@@ -200,6 +200,27 @@ var changes = []change{
 		"key spend: refused: spend, key: it is keyed by main.Order.SellerID, by which refunds was keyed: the two seem to be mixed up",
 	}, refusals: []string{"spend, key: it is keyed by main.Order.SellerID"}},
 
+	// States under other names that are not what they were.
+	{name: "a state under another name, fed by what was read", after: func(b *build) { renamed("main.(*Spend).Sub", "main.Order.SellerID", "orders", "clicks")(b) }, want: []string{
+		"operator backs: partial: backs: it has not seen what came of clicks before epoch 42, and never will",
+		"state backs: resolves: backs: taken over from state refunds",
+	}},
+	{name: "states under other names, fed crosswise", after: renamed("main.(*Spend).Sub", "main.Order.SellerID", "clicks"), want: []string{
+		"operator backs: partial: backs: it has not seen what came of clicks before epoch 42, and never will",
+		"state backs: resolves: backs: taken over from state refunds",
+	}},
+	{name: "a state under another name with a function and a key of another's", after: func(b *build) {
+		renamed("main.(*Spend).Add", "main.Order.UserID", "orders")(b)
+		b.Functions["spend"] = "main.(*Spend).Net"
+	}, want: []string{
+		"key backs: refused: backs, key: it is keyed by main.Order.UserID, by which spend was keyed: the two seem to be mixed up",
+		"operator backs: refused: backs: its function is main.(*Spend).Add, which was that of spend, whose values are of the same type: the two seem to be mixed up",
+		"state backs: resolves: backs: taken over from state refunds",
+	}, refusals: []string{"operator backs: its function", "backs, key: it is keyed by"}},
+	{name: "an incomplete state under another name", head: func(m *epoch.Manifest) { m.Partial = map[string]epoch.Partial{"refunds": {Why: "began at 7"}} },
+		after: renamed("main.(*Spend).Sub", "main.Order.SellerID", "orders"),
+		want:  []string{"state backs: resolves: backs: taken over from state refunds"}, notes: []string{"state backs: incomplete already, as refunds: began at 7"}},
+
 	// What operators get.
 	{name: "a source added to an operator", after: func(b *build) {
 		b.Sources["returns"] = part("kafka", nil, "topics", "returns", "target", "returns", "codec", "json")
@@ -431,6 +452,28 @@ type (
 		Limits *map[string]struct{}
 	}
 )
+
+// renamed has the state refunds taken over by backs.
+func renamed(function, key string, from ...string) func(b *build) {
+	return func(b *build) {
+		b.without("refunds", "refunds")
+		b.operate("backs", "fold", function, key, from...)
+		keep(b, "backs", "backs", "value", meanings{}, carry.Spec[string, spend]{Takes: []carry.Taken[spend]{{Name: "refunds"}}})
+	}
+}
+
+// An incomplete state stays so under another name.
+func TestPartialGoesOnUnderAnotherName(t *testing.T) {
+	p := change{
+		head: func(m *epoch.Manifest) {
+			m.Partial = map[string]epoch.Partial{"refunds": {Why: "began at 7", Until: 9}}
+		},
+		after: renamed("main.(*Spend).Sub", "main.Order.SellerID", "orders"),
+	}.plan(t)
+	if got := p.Partial(); len(got) != 1 || got["backs"] != (epoch.Partial{Why: "began at 7", Until: 9}) {
+		t.Errorf("partial are %v", got)
+	}
+}
 
 // hits has files read by a source of another name.
 func hits(pattern string) func(b *build) {
