@@ -41,6 +41,7 @@ type planning struct {
 	from      string
 	epoch     epochName
 	offline   bool
+	replace   bool
 	trying    trying
 }
 
@@ -83,6 +84,7 @@ columns, a registry's rule of compatibility), unless --offline says not to.
 	f.StringVar(&l.from, "from", "", "plan from a `savepoint` instead of from where the job stands")
 	f.Var(&l.epoch, "epoch", "plan from an `epoch`: its number, as log tells it, or a savepoint (default the newest)")
 	f.BoolVar(&l.offline, "offline", false, "don't ask sinks (default false)")
+	f.BoolVar(&l.replace, "replace", false, "plan for this build although another one has replaced it (default false)")
 	l.trying.addTo(f)
 	f.Bool("json", false, "write the plan as a JSON object (default false)")
 	return c
@@ -151,7 +153,7 @@ func (l planning) print(c *cobra.Command, job Job, p *place) error {
 				return m, nil, err
 			}
 		}
-		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap})
+		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap, Build: out.This.Build, Replace: l.replace})
 		return m, in.Ways, err
 	})
 	if err != nil {

@@ -79,6 +79,13 @@ var changes = []change{
 	{name: "fold to process", after: func(b *build) { b.operate("spend", "process", "main.(*Spend).Add", "main.Order.UserID", "orders") },
 		notes: []string{"operator spend: it is a process, and was a fold; its states stay"}},
 
+	// A build that another one has replaced.
+	{name: "a replaced build", head: replaced, build: epoch.Build{Version: "v1"}, want: []string{"build spend: refused: spend: this build was replaced; the job runs " + epoch.Build{Version: "v2"}.String()},
+		refusals: []string{"--replace runs this build all the same"}},
+	{name: "a replaced build, all the same", head: replaced, build: epoch.Build{Version: "v1"}, replace: true,
+		notes: []string{"build spend: replaced by " + epoch.Build{Version: "v2"}.String() + "; it runs all the same, as --replace allows"}},
+	{name: "another build than the replaced one", head: replaced, build: epoch.Build{Version: "v3"}},
+
 	// States.
 	{name: "a field added", after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spendVIP]{}) },
 		want: []string{"state spend: resolves: spend.VIP: added (boolean)"}},
@@ -103,7 +110,13 @@ var changes = []change{
 		want: []string{"state spend: resolves: spend.Orders: removed (long)"}, notes: []string{"state spend: dropped, as --drop spend.Orders allows"}},
 	{name: "a state migrates", before: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, oldSpend]{}) },
 		after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Chain: carry.First(fromOld)}) },
-		want:  []string{"state spend: migrates: spend: values go through plan_test.fromOld"}},
+		want:  []string{"state spend: migrates: spend: values go through plan_test.fromOld"},
+		notes: []string{"sink pg: state spend migrates: rows of keys that don't change stay as the version before has written them"}},
+	{name: "keys of another meaning migrate", before: keyed[int64], after: func(b *build) { spendAs(b, meanings{key: 1}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
+		"key spend: migrates: spend, key: long → string, by main.intKeys",
+		"sink pg: partial: pg: the keys of state spend migrate: rows of old keys stay",
+		"state spend: migrates: spend: entries get new keys by main.intKeys",
+	}},
 	{name: "a meaning without a migration", after: func(b *build) { spendAs(b, meanings{state: 2}, carry.Spec[string, spend]{}) },
 		want:     []string{"state spend: replay: spend: its meaning is 2 and was 0: the values mean something else now, and no migration says what becomes of them"},
 		refusals: []string{"spend: its meaning is 2"}},
@@ -164,6 +177,7 @@ var changes = []change{
 	}, refusals: []string{"spend, key.ID: int → string: stored keys"}},
 	{name: "keys migrate", before: keyed[int64], after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
 		"key spend: migrates: spend, key: long → string, by main.intKeys",
+		"sink pg: partial: pg: the keys of state spend migrate: rows of old keys stay",
 		"state spend: migrates: spend: entries get new keys by main.intKeys",
 	}},
 	{name: "keys that the migration doesn't take", before: keyed[bool], after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
@@ -453,12 +467,28 @@ type (
 	}
 )
 
+func replaced(m *epoch.Manifest) {
+	m.Build, m.Superseded = epoch.Build{Version: "v2"}, []epoch.Build{{Version: "v1"}}
+}
+
 // renamed has the state refunds taken over by backs.
 func renamed(function, key string, from ...string) func(b *build) {
 	return func(b *build) {
 		b.without("refunds", "refunds")
 		b.operate("backs", "fold", function, key, from...)
 		keep(b, "backs", "backs", "value", meanings{}, carry.Spec[string, spend]{Takes: []carry.Taken[spend]{{Name: "refunds"}}})
+	}
+}
+
+// Rows of entries that are set aside stay in the tables of their state.
+func TestRowsOfWhatIsSetAside(t *testing.T) {
+	p := change{}.plan(t)
+	p.Attach(map[string]*plan.Trial{"spend": {Entries: 3, Tried: 3, Failed: 1}}, []string{"spend"})
+	if notes := notesOf(p); !slices.Contains(notes, "sink pg: rows of entries of state spend that are set aside stay") {
+		t.Errorf("notes %q", notes)
+	}
+	if p.Refuses() {
+		t.Errorf("refused for %q", p.Refusals())
 	}
 }
 

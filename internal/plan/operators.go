@@ -161,7 +161,9 @@ func (c *comparison) key(l *Line, state string) {
 		}
 	}
 	for _, s := range way.Sources {
-		if s.Keys != "" {
+		if was, is := s.Stored.KeyMeaning, c.New.States[state].KeyMeaning; s.Keys != "" && was != is && s.Stored.Form.Key.Equal(way.Form.Key) {
+			l.Add(Migrates, fmt.Sprintf("%s, key: meaning %d → %d, by %s", s.Stored.Name, was, is, s.Keys), "")
+		} else if s.Keys != "" {
 			l.Add(Migrates, fmt.Sprintf("%s, key: %s → %s, by %s", s.Stored.Name, s.Stored.Form.Key.Word(), way.Form.Key.Word(), s.Keys), "")
 		}
 	}

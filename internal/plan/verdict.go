@@ -65,6 +65,8 @@ const (
 	StatePart    Part = "state"
 	TimerPart    Part = "timer"
 	SinkPart     Part = "sink"
+	// BuildPart is this build itself, if another one has replaced it.
+	BuildPart Part = "build"
 	// FlagPart is a consent that names nothing that needs one.
 	FlagPart Part = "flag"
 )
