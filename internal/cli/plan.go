@@ -41,6 +41,7 @@ type planning struct {
 	from      string
 	epoch     epochName
 	offline   bool
+	replace   bool
 	trying    trying
 }
 
@@ -62,7 +63,7 @@ nor changed. Each part has a line with one of these verdicts:
   migrates  carried over by functions of the job's code
   partial   begins empty, or has lost a part of its past
   consent   data would be dropped: --drop and --gap allow it, here and in run
-  replay    can't be carried over; a branch from earlier offsets can make it anew
+  replay    can't be carried over: a migration helps, or a new name
   refused   neither
 
 run makes the same plan, and refuses the last two, and the third last without the
@@ -83,6 +84,7 @@ columns, a registry's rule of compatibility), unless --offline says not to.
 	f.StringVar(&l.from, "from", "", "plan from a `savepoint` instead of from where the job stands")
 	f.Var(&l.epoch, "epoch", "plan from an `epoch`: its number, as log tells it, or a savepoint (default the newest)")
 	f.BoolVar(&l.offline, "offline", false, "don't ask sinks (default false)")
+	f.BoolVar(&l.replace, "replace", false, "plan for this build although another one has replaced it (default false)")
 	l.trying.addTo(f)
 	f.Bool("json", false, "write the plan as a JSON object (default false)")
 	return c
@@ -104,6 +106,8 @@ type planned struct {
 	Lines    []*plan.Line `json:"lines"`
 	Verdict  plan.Verdict `json:"verdict"`
 	ExitCode int          `json:"exit_code"`
+
+	past bool // it is of an epoch that was asked for
 }
 
 // planSide is a build and its version.
@@ -123,7 +127,7 @@ func (l planning) print(c *cobra.Command, job Job, p *place) error {
 		return err
 	}
 	version := job.Version()
-	out := planned{Job: job.Name, Store: p.absolute(), Lines: []*plan.Line{}}
+	out := planned{Job: job.Name, Store: p.absolute(), Lines: []*plan.Line{}, past: l.from != "" || l.epoch != ""}
 	var err error
 	if out.This.Version, err = version.Hash(); err != nil {
 		return err
@@ -149,7 +153,7 @@ func (l planning) print(c *cobra.Command, job Job, p *place) error {
 				return m, nil, err
 			}
 		}
-		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap})
+		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap, Build: out.This.Build, Replace: l.replace})
 		return m, in.Ways, err
 	})
 	if err != nil {
@@ -316,6 +320,8 @@ func (d planned) advice() string {
 		}
 	}
 	switch {
+	case d.past:
+		return d.Verdict.String() + ": what this build would find there; a run goes on from the newest epoch"
 	case d.Verdict >= plan.Replay:
 		return d.Verdict.String() + ": a run is refused, and changes nothing"
 	case d.Verdict == plan.Consent:

@@ -150,6 +150,8 @@ type change struct {
 	before, after func(b *build)
 	head          func(m *epoch.Manifest)
 	drop, gap     []string
+	build         epoch.Build
+	replace       bool
 	dropped       []string
 	// absent are what sinks were that are back after an absence.
 	absent map[string][]epoch.Part
@@ -188,7 +190,7 @@ func compare(t *testing.T, old, now *build, head epoch.Manifest, c change) *plan
 	}
 	return plan.Compare(plan.Input{
 		Job: "spend", At: epoch.At{Job: "spend", Branch: "main", Task: "0.0", Epoch: head.Epoch}, Head: head,
-		Old: old.Version, New: now.Version, Ways: ways, Drop: c.drop, Gap: c.gap, Dropped: c.dropped, Absent: c.absent,
+		Old: old.Version, New: now.Version, Ways: ways, Drop: c.drop, Gap: c.gap, Dropped: c.dropped, Absent: c.absent, Build: c.build, Replace: c.replace,
 	})
 }
 

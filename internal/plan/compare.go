@@ -30,6 +30,10 @@ type Input struct {
 	Absent map[string][]epoch.Part
 	// Drop and Gap are the consents that are given.
 	Drop, Gap []string
+	// Build is this build; the zero one is nobody's. Replace lets it run although
+	// another one has replaced it.
+	Build   epoch.Build
+	Replace bool
 	// Dropped are the names that consents may give though nothing is dropped under
 	// them now, since an earlier start has used them; see [Dropped].
 	Dropped []string
@@ -37,7 +41,8 @@ type Input struct {
 
 // Compare makes a plan. It finds every difference.
 func Compare(in Input) *Plan {
-	c := &comparison{Input: in, plan: &Plan{Job: in.Job, At: in.At, partial: map[string]epoch.Partial{}}, drops: map[string]bool{}}
+	c := &comparison{Input: in, plan: &Plan{Job: in.Job, At: in.At, partial: map[string]epoch.Partial{}, tables: map[string][]string{}}, drops: map[string]bool{}}
+	c.build()
 	c.sources()
 	c.operators()
 	c.keys()
@@ -52,6 +57,19 @@ type comparison struct {
 	Input
 	plan  *Plan
 	drops map[string]bool // what would be dropped, whether it is allowed or not
+}
+
+// build has a line if this build has been replaced by another.
+func (c *comparison) build() {
+	if !slices.Contains(c.Head.Superseded, c.Build) {
+		return
+	}
+	l := c.line(BuildPart, c.Job)
+	if c.Replace {
+		l.Note("replaced by " + c.Head.Build.String() + "; it runs all the same, as --replace allows")
+		return
+	}
+	l.Add(Refused, c.Job+": this build was replaced; the job runs "+c.Head.Build.String(), "--replace runs this build all the same, from where the job stands")
 }
 
 func (c *comparison) line(part Part, name string) *Line {

@@ -79,13 +79,20 @@ var changes = []change{
 	{name: "fold to process", after: func(b *build) { b.operate("spend", "process", "main.(*Spend).Add", "main.Order.UserID", "orders") },
 		notes: []string{"operator spend: it is a process, and was a fold; its states stay"}},
 
+	// A build that another one has replaced.
+	{name: "a replaced build", head: replaced, build: epoch.Build{Version: "v1"}, want: []string{"build spend: refused: spend: this build was replaced; the job runs " + epoch.Build{Version: "v2"}.String()},
+		refusals: []string{"--replace runs this build all the same"}},
+	{name: "a replaced build, all the same", head: replaced, build: epoch.Build{Version: "v1"}, replace: true,
+		notes: []string{"build spend: replaced by " + epoch.Build{Version: "v2"}.String() + "; it runs all the same, as --replace allows"}},
+	{name: "another build than the replaced one", head: replaced, build: epoch.Build{Version: "v3"}},
+
 	// States.
 	{name: "a field added", after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spendVIP]{}) },
 		want: []string{"state spend: resolves: spend.VIP: added (boolean)"}},
 	{name: "a nested type changed", after: func(b *build) {
 		keep[string, visitTagged](b, "visits", "visits", "value", meanings{}, carry.Spec[string, visitTagged]{})
 	}, want: []string{"state visits: replay: visits.Tags[].Name: string → long: can't be carried over"},
-		refusals: []string{"state visits.Tags[].Name: string → long: can't be carried over; give it a migration, or the state a new name, or run a branch from earlier offsets"}},
+		refusals: []string{"state visits.Tags[].Name: string → long: can't be carried over; give it a migration, or the state a new name, under which it begins empty"}},
 	{name: "every difference is told", after: func(b *build) {
 		spendAs(b, meanings{}, carry.Spec[string, spendText]{})
 		keep[string, visitTagged](b, "visits", "visits", "value", meanings{}, carry.Spec[string, visitTagged]{})
@@ -103,7 +110,13 @@ var changes = []change{
 		want: []string{"state spend: resolves: spend.Orders: removed (long)"}, notes: []string{"state spend: dropped, as --drop spend.Orders allows"}},
 	{name: "a state migrates", before: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, oldSpend]{}) },
 		after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Chain: carry.First(fromOld)}) },
-		want:  []string{"state spend: migrates: spend: values go through plan_test.fromOld"}},
+		want:  []string{"state spend: migrates: spend: values go through plan_test.fromOld"},
+		notes: []string{"sink pg: state spend migrates: rows of keys that don't change stay as the version before has written them"}},
+	{name: "keys of another meaning migrate", before: keyed[int64], after: func(b *build) { spendAs(b, meanings{key: 1}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
+		"key spend: migrates: spend, key: long → string, by main.intKeys",
+		"sink pg: partial: pg: the keys of state spend migrate: rows of old keys stay",
+		"state spend: migrates: spend: entries get new keys by main.intKeys",
+	}},
 	{name: "a meaning without a migration", after: func(b *build) { spendAs(b, meanings{state: 2}, carry.Spec[string, spend]{}) },
 		want:     []string{"state spend: replay: spend: its meaning is 2 and was 0: the values mean something else now, and no migration says what becomes of them"},
 		refusals: []string{"spend: its meaning is 2"}},
@@ -164,6 +177,7 @@ var changes = []change{
 	}, refusals: []string{"spend, key.ID: int → string: stored keys"}},
 	{name: "keys migrate", before: keyed[int64], after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
 		"key spend: migrates: spend, key: long → string, by main.intKeys",
+		"sink pg: partial: pg: the keys of state spend migrate: rows of old keys stay",
 		"state spend: migrates: spend: entries get new keys by main.intKeys",
 	}},
 	{name: "keys that the migration doesn't take", before: keyed[bool], after: func(b *build) { spendAs(b, meanings{}, carry.Spec[string, spend]{Keys: rekeying()}) }, want: []string{
@@ -199,6 +213,27 @@ var changes = []change{
 	{name: "key functions exchanged", after: func(b *build) { b.Functions["spend key"] = "main.Order.SellerID" }, want: []string{
 		"key spend: refused: spend, key: it is keyed by main.Order.SellerID, by which refunds was keyed: the two seem to be mixed up",
 	}, refusals: []string{"spend, key: it is keyed by main.Order.SellerID"}},
+
+	// States under other names that are not what they were.
+	{name: "a state under another name, fed by what was read", after: func(b *build) { renamed("main.(*Spend).Sub", "main.Order.SellerID", "orders", "clicks")(b) }, want: []string{
+		"operator backs: partial: backs: it has not seen what came of clicks before epoch 42, and never will",
+		"state backs: resolves: backs: taken over from state refunds",
+	}},
+	{name: "states under other names, fed crosswise", after: renamed("main.(*Spend).Sub", "main.Order.SellerID", "clicks"), want: []string{
+		"operator backs: partial: backs: it has not seen what came of clicks before epoch 42, and never will",
+		"state backs: resolves: backs: taken over from state refunds",
+	}},
+	{name: "a state under another name with a function and a key of another's", after: func(b *build) {
+		renamed("main.(*Spend).Add", "main.Order.UserID", "orders")(b)
+		b.Functions["spend"] = "main.(*Spend).Net"
+	}, want: []string{
+		"key backs: refused: backs, key: it is keyed by main.Order.UserID, by which spend was keyed: the two seem to be mixed up",
+		"operator backs: refused: backs: its function is main.(*Spend).Add, which was that of spend, whose values are of the same type: the two seem to be mixed up",
+		"state backs: resolves: backs: taken over from state refunds",
+	}, refusals: []string{"operator backs: its function", "backs, key: it is keyed by"}},
+	{name: "an incomplete state under another name", head: func(m *epoch.Manifest) { m.Partial = map[string]epoch.Partial{"refunds": {Why: "began at 7"}} },
+		after: renamed("main.(*Spend).Sub", "main.Order.SellerID", "orders"),
+		want:  []string{"state backs: resolves: backs: taken over from state refunds"}, notes: []string{"state backs: incomplete already, as refunds: began at 7"}},
 
 	// What operators get.
 	{name: "a source added to an operator", after: func(b *build) {
@@ -264,8 +299,47 @@ var changes = []change{
 		inputs(b.Operators, "spend", "sales")
 		inputs(b.Operators, "refunds", "sales")
 		inputs(b.Sinks, "log", "sales")
-	}, want: []string{"source orders: refused: orders: source sales would read from its start what this one has read for state refunds, which would count it twice"},
+	}, want: []string{"source orders: refused: orders: source sales would read from its start what this one has read for state refunds, state spend, sink log: it would count twice"},
 		refusals: []string{"source orders: source sales would read"}},
+	{name: "files of a source under another name, written otherwise", after: hits("./in/clicks-*.jsonl"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "files of a source under another name, of a wider pattern", after: hits("in/*"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "files of a source under another name, the whole way", after: hits("/data/in/*.jsonl"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "files of a source under another name, of a folder above", after: hits("*/clicks-?.jsonl"), want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "other files of another source", after: hits("in/hits-*")},
+	{name: "files of another folder for another source", after: hits("on/clicks-*.jsonl")},
+	{name: "files of a folder below for another source", after: hits("in/in/clicks-*.jsonl")},
+	{name: "files of another source, for a state of another name", after: func(b *build) {
+		hits("in/*")(b)
+		b.without("visits", "visits")
+		b.without("visits", "pages")
+		b.operate("seen", "process", "", "main.Click.UserID", "hits")
+		keep(b, "seen", "seen", "value", meanings{}, carry.Spec[string, visit]{})
+		inputs(b.Sinks, "topic", "seen")
+	}, drop: []string{"visits", "pages"}, want: []string{"state pages: resolves: pages: no operator has it any more", "state visits: resolves: visits: no operator has it any more"}},
+	{name: "files of another source, for a state that takes over what has counted them", after: func(b *build) {
+		hits("in/*")(b)
+		b.without("visits", "visits")
+		b.without("visits", "pages")
+		b.operate("seen", "process", "", "main.Click.UserID", "hits")
+		keep(b, "seen", "seen", "value", meanings{}, carry.Spec[string, visit]{Takes: []carry.Taken[visit]{{Name: "visits"}}})
+		inputs(b.Sinks, "topic", "seen")
+	}, drop: []string{"pages"}, want: []string{
+		"source clicks: refused: clicks: source hits would read from its start what this one has read for state seen: it would count twice",
+		"state pages: resolves: pages: no operator has it any more", "state seen: resolves: seen: taken over from state visits",
+	}, refusals: []string{"source hits would read"}},
+	{name: "a second source of what is read", after: func(b *build) {
+		b.Sources["hits"] = part("file.json", nil, "target", "in/*.jsonl")
+		inputs(b.Operators, "visits", "clicks", "hits")
+	}, want: []string{readTwice}, refusals: []string{"source hits would read"}},
+	{name: "a pattern of topics under another name", after: func(b *build) {
+		b.Sources["sales"] = part("kafka", nil, "pattern", "ord.*", "target", "ord.*", "codec", "json")
+		inputs(b.Operators, "spend", "sales")
+	}, want: []string{"source orders: refused: orders: source sales would read from its start what this one has read for state spend: it would count twice"}, refusals: []string{"source sales would read"}},
+	{name: "a source back that has read as far", after: func(b *build) {
+		delete(b.Sources, "clicks")
+		hits("in/*")(b)
+	}, head: func(m *epoch.Manifest) { m.Sources["hits"] = m.Sources["clicks"] },
+		want: []string{"operator visits: partial: visits: it has not seen what came of hits before epoch 42, and never will"}},
 
 	// Sinks.
 	{name: "a sink removed", after: func(b *build) { delete(b.Sinks, "log") }, notes: []string{"sink log: gone; what it has written stays, and it gets nothing more"}},
@@ -392,6 +466,55 @@ type (
 		Limits *map[string]struct{}
 	}
 )
+
+func replaced(m *epoch.Manifest) {
+	m.Build, m.Superseded = epoch.Build{Version: "v2"}, []epoch.Build{{Version: "v1"}}
+}
+
+// renamed has the state refunds taken over by backs.
+func renamed(function, key string, from ...string) func(b *build) {
+	return func(b *build) {
+		b.without("refunds", "refunds")
+		b.operate("backs", "fold", function, key, from...)
+		keep(b, "backs", "backs", "value", meanings{}, carry.Spec[string, spend]{Takes: []carry.Taken[spend]{{Name: "refunds"}}})
+	}
+}
+
+// Rows of entries that are set aside stay in the tables of their state.
+func TestRowsOfWhatIsSetAside(t *testing.T) {
+	p := change{}.plan(t)
+	p.Attach(map[string]*plan.Trial{"spend": {Entries: 3, Tried: 3, Failed: 1}}, []string{"spend"})
+	if notes := notesOf(p); !slices.Contains(notes, "sink pg: rows of entries of state spend that are set aside stay") {
+		t.Errorf("notes %q", notes)
+	}
+	if p.Refuses() {
+		t.Errorf("refused for %q", p.Refusals())
+	}
+}
+
+// An incomplete state stays so under another name.
+func TestPartialGoesOnUnderAnotherName(t *testing.T) {
+	p := change{
+		head: func(m *epoch.Manifest) {
+			m.Partial = map[string]epoch.Partial{"refunds": {Why: "began at 7", Until: 9}}
+		},
+		after: renamed("main.(*Spend).Sub", "main.Order.SellerID", "orders"),
+	}.plan(t)
+	if got := p.Partial(); len(got) != 1 || got["backs"] != (epoch.Partial{Why: "began at 7", Until: 9}) {
+		t.Errorf("partial are %v", got)
+	}
+}
+
+// hits has files read by a source of another name.
+func hits(pattern string) func(b *build) {
+	return func(b *build) {
+		delete(b.Sources, "clicks")
+		b.Sources["hits"] = part("file.json", nil, "target", pattern)
+		inputs(b.Operators, "visits", "hits")
+	}
+}
+
+const readTwice = "source clicks: refused: clicks: source hits would read from its start what this one has read for state pages, state visits: it would count twice"
 
 func keyed[K comparable](b *build) {
 	keep(b, "spend", "spend", "value", meanings{}, carry.Spec[K, spend]{})

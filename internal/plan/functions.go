@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -17,65 +18,51 @@ func bare(function string) string {
 	return name
 }
 
-// renamed tells the names of a part's function, before and now, if they differ.
-// A function that has no name can't be told from another.
-func (c *comparison) renamed(part string) (was, is string, differs bool) {
-	was, is = c.Old.Functions[part], c.New.Functions[part]
+// renamed tells the names of a part's function, before, as another's perhaps, and
+// now, if they differ. A function that has no name can't be told from another.
+func (c *comparison) renamed(part, from string) (was, is string, differs bool) {
+	was, is = c.Old.Functions[from], c.New.Functions[part]
 	return was, is, was != "" && is != "" && bare(was) != bare(is)
 }
 
 // noteFunction notes that a function has another name.
 func (c *comparison) noteFunction(l *Line, what, part string) (differs bool) {
-	was, is, differs := c.renamed(part)
+	was, is, differs := c.renamed(part, part)
 	if differs {
 		l.Note("its " + what + " is " + is + ", and was " + was)
 	}
 	return differs
 }
 
-// crossed finds an operator whose function this one has now, and that has another
-// or is gone, though both keep values of one type: by types alone, nobody would
-// see that they were mixed up.
-func (c *comparison) crossed(operator string) (other string, is bool) {
-	_, now, differs := c.renamed(operator)
-	if !differs || c.meantOtherwise(operator) {
+// crossed finds an operator whose function this one has now, which goes on with the
+// states of one that had another, and that nobody goes on with who has the function,
+// though both keep values of one type: by types alone, nobody would see that they
+// were mixed up.
+func (c *comparison) crossed(operator, from string) (other string, is bool) {
+	_, now, differs := c.renamed(operator, from)
+	if !differs || c.saysSo(operator, from, false) {
 		return "", false
 	}
 	for name := range sorted(c.Old.Operators) {
-		if name == operator || bare(c.Old.Functions[name]) != bare(now) {
+		if name == from || bare(c.Old.Functions[name]) != bare(now) || !sameValues(c.Old, from, name) {
 			continue
 		}
-		if kept := c.New.Functions[name]; bare(kept) != bare(now) && sameValues(c.Old, operator, name) {
+		if !slices.ContainsFunc(c.successors(name), func(by string) bool { return bare(c.New.Functions[by]) == bare(now) && by != operator }) {
 			return name, true
 		}
 	}
 	return "", false
 }
 
-// meantOtherwise tells whether the author says of a state of an operator that it
-// means something else now, so that its way says what becomes of it.
-func (c *comparison) meantOtherwise(operator string) bool {
-	for name, s := range c.New.States {
-		if old, had := c.Old.States[name]; had && s.Operator == operator && s.Meaning != old.Meaning {
-			return true
-		}
-	}
-	return false
-}
-
-// exchangedKey finds an operator by whose key function this one is keyed now.
-func (c *comparison) exchangedKey(operator string) (other string, is bool) {
-	_, now, differs := c.renamed(epoch.KeyFunction(operator))
-	if !differs {
-		return "", false
-	}
-	for name, s := range c.New.States {
-		if old, had := c.Old.States[name]; had && s.Operator == operator && s.KeyMeaning != old.KeyMeaning {
-			return "", false // the author says so, and the state's way what becomes of it
-		}
+// exchangedKey finds an operator by whose key function this one is keyed now, which
+// goes on with the states of one that was keyed by another.
+func (c *comparison) exchangedKey(operator, from string) (other string, is bool) {
+	_, now, differs := c.renamed(epoch.KeyFunction(operator), epoch.KeyFunction(from))
+	if !differs || c.saysSo(operator, from, true) {
+		return "", false // the author says so, and the state's way what becomes of it
 	}
 	for name := range sorted(c.Old.Operators) {
-		if name != operator && bare(c.Old.Functions[epoch.KeyFunction(name)]) == bare(now) {
+		if name != from && bare(c.Old.Functions[epoch.KeyFunction(name)]) == bare(now) {
 			return name, true
 		}
 	}

@@ -18,6 +18,10 @@ type Build struct {
 	Ways func(stored func(name string) *carry.Stored) map[string]*carry.Way
 	// Drop and Gap are the consents that are given.
 	Drop, Gap []string
+	// Build is the build itself; the zero one for one that nobody has replaced.
+	// Replace lets it run although another one has.
+	Build   epoch.Build
+	Replace bool
 }
 
 // Gather reads what a plan is made of: what a build finds that goes on from an
@@ -27,6 +31,7 @@ func Gather(ctx context.Context, job *epoch.Job, from epoch.Manifest, b Build) (
 	in := Input{
 		Job: job.Name(), At: epoch.At{Job: job.Name(), Branch: from.Branch, Task: from.Task, Epoch: from.Epoch},
 		Head: from, New: b.Version, Drop: b.Drop, Gap: b.Gap,
+		Build: b.Build, Replace: b.Replace,
 	}
 	var err error
 	if in.Old, err = versionOf(ctx, job, in.At, from); err != nil {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -22,6 +23,9 @@ func (c *comparison) operators() {
 		default:
 			c.operator(l, old, now)
 		}
+		if has {
+			c.succession(l, now)
+		}
 	}
 }
 
@@ -30,22 +34,41 @@ func (c *comparison) operator(l *Line, old, now epoch.Part) {
 		l.Note(fmt.Sprintf("it is a %s, and was a %s; its states stay", now.Kind, old.Kind))
 	}
 	c.noteFunction(l, "function", l.Name)
-	if other, is := c.crossed(l.Name); is {
+	c.refuseCrossed(l, l.Name)
+	c.inputs(l, old.Inputs, now.Inputs)
+	c.compareParameters(l, old, now, func(string) bool { return false })
+}
+
+// refuseCrossed refuses an operator's function that was another's than that of the
+// operator whose states it goes on with.
+func (c *comparison) refuseCrossed(l *Line, from string) {
+	if other, is := c.crossed(l.Name, from); is {
 		l.Add(Refused, fmt.Sprintf("%s: its function is %s, which was that of %s, whose values are of the same type: the two seem to be mixed up", l.Name, c.New.Functions[l.Name], other),
 			"put them right; if it is meant, raise the state's Meaning and migrate, or give the function another name")
 	}
-	c.inputs(l, old.Inputs, now.Inputs)
-	c.compareParameters(l, old, now, func(string) bool { return false })
 }
 
 // inputs compares what an operator gets its records from. What was read of a new
 // input before is what the states lack: they are what they would have been only
 // if it has not been read, or if it stands for others of the same sources.
 func (c *comparison) inputs(l *Line, old, now []string) {
-	added, gone := without(now, old), without(old, now)
+	gone := without(old, now)
 	if len(gone) > 0 {
 		l.Note("it gets nothing more of " + list(gone) + "; what came of that stays")
 	}
+	var states []string
+	for name, s := range sorted(c.New.States) {
+		if s.Operator == l.Name && len(c.origins(name, l.Name)) == 0 {
+			states = append(states, name)
+		}
+	}
+	c.missed(l, old, now, states)
+}
+
+// missed adds what states have not seen that is read already of what their operator
+// gets besides what they had.
+func (c *comparison) missed(l *Line, old, now, states []string) {
+	added, gone := without(now, old), without(old, now)
 	if len(added) == 0 {
 		return
 	}
@@ -69,18 +92,18 @@ func (c *comparison) inputs(l *Line, old, now []string) {
 		return
 	}
 	why := fmt.Sprintf("it has not seen what came of %s before epoch %d", list(missed), c.At.Epoch+1)
-	c.incomplete(l, l.Name, why)
-	for name, s := range c.New.States {
-		if s.Operator == l.Name {
-			c.plan.partial[name] = epoch.Partial{Why: why}
-		}
+	if !slices.ContainsFunc(l.Causes, func(cause string) bool { return strings.Contains(cause, why) }) {
+		c.incomplete(l, l.Name, why)
+	}
+	for _, name := range states {
+		c.plan.partial[name] = epoch.Partial{Why: why}
 	}
 }
 
 // incomplete adds that what an operator has is not all that there was, and what
 // depends on that.
 func (c *comparison) incomplete(l *Line, operator, why string) {
-	l.Add(Partial, l.Name+": "+why+", and never will", "a branch from earlier offsets has it all")
+	l.Add(Partial, l.Name+": "+why+", and never will", "a job of another name, which reads from the beginning, has it all")
 	if sinks := sinksBehind(c.New, operator); len(sinks) > 0 {
 		l.Note("incomplete because of it, for ever: sink " + list(sinks))
 	}
@@ -94,7 +117,17 @@ func (c *comparison) keys() {
 		}
 		l := c.line(KeyPart, operator)
 		c.noteFunction(l, "function", epoch.KeyFunction(operator))
-		if other, is := c.exchangedKey(operator); is {
+		origins := []string{operator}
+		for name, s := range sorted(c.New.States) {
+			if s.Operator == operator {
+				origins = append(origins, without(c.origins(name, operator), origins)...)
+			}
+		}
+		for _, from := range origins {
+			other, is := c.exchangedKey(operator, from)
+			if !is {
+				continue
+			}
 			l.Add(Refused, fmt.Sprintf("%s, key: it is keyed by %s, by which %s was keyed: the two seem to be mixed up", operator, c.New.Functions[epoch.KeyFunction(operator)], other),
 				"put them right; if it is meant, raise the key's Meaning and say with MigrateKeys what becomes of the keys")
 		}
@@ -128,7 +161,9 @@ func (c *comparison) key(l *Line, state string) {
 		}
 	}
 	for _, s := range way.Sources {
-		if s.Keys != "" {
+		if was, is := s.Stored.KeyMeaning, c.New.States[state].KeyMeaning; s.Keys != "" && was != is && s.Stored.Form.Key.Equal(way.Form.Key) {
+			l.Add(Migrates, fmt.Sprintf("%s, key: meaning %d → %d, by %s", s.Stored.Name, was, is, s.Keys), "")
+		} else if s.Keys != "" {
 			l.Add(Migrates, fmt.Sprintf("%s, key: %s → %s, by %s", s.Stored.Name, s.Stored.Form.Key.Word(), way.Form.Key.Word(), s.Keys), "")
 		}
 	}

@@ -24,10 +24,11 @@ var (
 	another   = rule{verdict: Refused, effect: "what is stored came of the other", do: "give the state a new name"}
 )
 
-// newSink and newSource are the ways out for what can't go on under its name.
+// The ways out for what can't go on under its name.
 const (
-	newSink   = "give the sink a new name, under which it begins anew"
-	newSource = "give the source a new name, under which it begins at its start"
+	newSink     = "give the sink a new name, under which it begins anew"
+	newSource   = "give the source a new name, under which it begins at its start; if what was read lies there as well, give the states that have counted it new names too"
+	keepReading = "keep them in what it reads; a source of a new name reads from its start, for states of new names if they have counted any of that"
 )
 
 // parameters has a rule for each parameter of each kind of part. A name that ends

@@ -17,6 +17,7 @@ type Plan struct {
 	Lines []*Line
 
 	partial map[string]epoch.Partial
+	tables  map[string][]string // by state, the sinks with its table's rows
 }
 
 // Line is what becomes of a part of the job.

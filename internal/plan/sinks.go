@@ -118,6 +118,7 @@ func (c *comparison) sink(l *Line, old, now epoch.Part, written bool) {
 	c.compareParameters(l, old, now, func(string) bool { return inFolders })
 	c.rows(l, old, now)
 	c.sinkInputs(l, old, now)
+	c.stale(l, now, written)
 }
 
 func samePart(a, b epoch.Part) bool {

@@ -20,7 +20,6 @@ func (c *comparison) sources() {
 		switch {
 		case !has:
 			l.Note("gone; how far it was read is kept, and it goes on from there if it comes back")
-			c.goneSource(l, old)
 		case !had && known:
 			l.Note("back; it goes on from where it stood")
 		case !had:
@@ -28,6 +27,7 @@ func (c *comparison) sources() {
 		default:
 			c.source(l, old, now)
 		}
+		c.readAgain(l, old)
 	}
 }
 
@@ -95,15 +95,26 @@ func selectionOf(p epoch.Part) selection {
 	return s
 }
 
+// cleaned is a pattern of files as [path] has it.
+func cleaned(pattern string) string { return path.Clean(strings.ReplaceAll(pattern, `\`, "/")) }
+
 // relative is a pattern of files without the folder that has no wildcard: so
 // files are named.
 func relative(pattern string) string {
-	parts := strings.Split(path.Clean(strings.ReplaceAll(pattern, `\`, "/")), "/")
+	return strings.TrimPrefix(strings.TrimPrefix(cleaned(pattern), folder(pattern)), "/")
+}
+
+// folder is the folder of a pattern that has no wildcard; "" for the current one.
+func folder(pattern string) string {
+	parts := strings.Split(cleaned(pattern), "/")
 	first := slices.IndexFunc(parts, func(p string) bool { return strings.ContainsAny(p, `*?[`) })
 	if first < 0 {
 		first = len(parts) - 1
 	}
-	return strings.Join(parts[first:], "/")
+	if first == 1 && parts[0] == "" {
+		return "/"
+	}
+	return strings.Join(parts[:first], "/")
 }
 
 // covers adds what a source reads besides, or no longer.
@@ -121,7 +132,7 @@ func (c *comparison) covers(l *Line, old, now selection) {
 	}
 	slices.Sort(read)
 	if gone := slices.DeleteFunc(slices.Compact(read), now.covers); len(gone) > 0 {
-		l.Add(Refused, fmt.Sprintf("%s: %s would not be read any more", cause, list(gone)), newSource)
+		l.Add(Refused, fmt.Sprintf("%s: %s would not be read any more", cause, list(gone)), keepReading)
 		return
 	}
 	l.Add(Resolves, cause, "")
@@ -139,31 +150,71 @@ func (c *comparison) noteOffsets(l *Line) {
 	}
 }
 
-// goneSource refuses that a new source reads what one has read that is gone, for
-// states that have that already: they would count it twice.
-func (c *comparison) goneSource(l *Line, old epoch.Part) {
+// readAgain refuses that a new source reads what one has read before, for states
+// and sinks that have had it from that: they would count it, or write it, twice.
+func (c *comparison) readAgain(l *Line, old epoch.Part) {
 	if !c.hasRead(l.Name) {
 		return
 	}
 	for name, now := range sorted(c.New.Sources) {
-		if _, had := c.Old.Sources[name]; had || family(old.Kind) != family(now.Kind) || !overlap(selectionOf(old), selectionOf(now)) {
+		if _, had := c.Old.Sources[name]; had || family(old.Kind) != family(now.Kind) || !c.overlap(l.Name, name, old, now) {
 			continue
 		}
-		for state, s := range sorted(c.New.States) {
-			was, kept := c.Old.States[state]
-			if kept && slices.Contains(sourcesOf(c.New, []string{s.Operator}), name) && slices.Contains(sourcesOf(c.Old, []string{was.Operator}), l.Name) {
-				l.Add(Refused, fmt.Sprintf("%s: source %s would read from its start what this one has read for state %s, which would count it twice", l.Name, name, state),
-					fmt.Sprintf("keep the name %s, under which the offsets are kept, or give the states new names", l.Name))
-				return
-			}
+		if twice := c.fedByBoth(l.Name, name); len(twice) > 0 {
+			l.Add(Refused, fmt.Sprintf("%s: source %s would read from its start what this one has read for %s: it would count twice", l.Name, name, list(twice)),
+				fmt.Sprintf("keep the name %s, under which the offsets are kept, or give what has had it new names", l.Name))
+			return
 		}
 	}
 }
 
-// overlap tells whether two sources are known to read something in common.
-func overlap(a, b selection) bool {
-	if a.what != b.what {
-		return false
+// fedByBoth are the states that an earlier source has fed, under the names that
+// they have now, and that a new one would feed, and the sinks that write what comes
+// of sources without a state in between.
+func (c *comparison) fedByBoth(earlier, source string) (parts []string) {
+	for state, s := range sorted(c.New.States) {
+		if !slices.Contains(sourcesOf(c.New, []string{s.Operator}), source) {
+			continue
+		}
+		if slices.ContainsFunc(c.predecessors(state), func(was string) bool {
+			return slices.Contains(sourcesOf(c.Old, []string{c.Old.States[was].Operator}), earlier)
+		}) {
+			parts = append(parts, "state "+state)
+		}
 	}
-	return a.text == b.text || slices.ContainsFunc(a.names, b.covers) || slices.ContainsFunc(b.names, a.covers)
+	for sink, s := range sorted(c.New.Sinks) {
+		if slices.Contains(s.Inputs, source) && slices.Contains(c.Old.Sinks[sink].Inputs, earlier) {
+			parts = append(parts, "sink "+sink)
+		}
+	}
+	return parts
+}
+
+// overlap tells whether a new source is known to read something that another has
+// read, and that it has not read itself.
+func (c *comparison) overlap(earlier, source string, old, now epoch.Part) bool {
+	a, b := selectionOf(old), selectionOf(now)
+	own := c.Head.Sources[source].Partitions
+	for partition, o := range c.Head.Sources[earlier].Partitions {
+		if o.Next <= own[partition].Next {
+			continue
+		}
+		if a.what == "files" && fits(b.text, path.Join(folder(a.text), partition)) || a.what != "files" && b.covers(b.of(partition)) {
+			return true
+		}
+	}
+	return len(own) == 0 && a.what == b.what && a.text == b.text
+}
+
+// fits tells whether a pattern is one of a file. Where only one of both tells the
+// whole way to it, the other's part of that decides.
+func fits(pattern, file string) bool {
+	pattern = cleaned(pattern)
+	if path.IsAbs(pattern) != path.IsAbs(file) {
+		a, b := strings.Split(pattern, "/"), strings.Split(file, "/")
+		n := min(len(a), len(b))
+		pattern, file = path.Join(a[len(a)-n:]...), path.Join(b[len(b)-n:]...)
+	}
+	is, err := path.Match(pattern, file)
+	return is && err == nil
 }

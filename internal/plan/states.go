@@ -10,7 +10,7 @@ import (
 )
 
 // wayOut says what helps where a state can't be carried over.
-const wayOut = "give it a migration, or the state a new name, or run a branch from earlier offsets"
+const wayOut = "give it a migration, or the state a new name, under which it begins empty"
 
 // states has a line for each state.
 func (c *comparison) states() {
@@ -31,7 +31,23 @@ func (c *comparison) states() {
 			l.Note("incomplete already: " + partial.Why)
 			c.plan.partial[name] = partial
 		}
+		c.keepIncomplete(l)
 		c.state(l, c.Ways[name])
+	}
+}
+
+// keepIncomplete has a state that takes incomplete ones over be so as well.
+func (c *comparison) keepIncomplete(l *Line) {
+	for _, was := range c.predecessors(l.Name) {
+		taken, is := c.Head.Partial[was]
+		if !is || was == l.Name {
+			continue
+		}
+		l.Note("incomplete already, as " + was + ": " + taken.Why)
+		if has, is := c.plan.partial[l.Name]; is && (has.Until == 0 || taken.Until != 0 && has.Until > taken.Until) {
+			continue // which lasts longer
+		}
+		c.plan.partial[l.Name] = taken
 	}
 }
 

@@ -87,10 +87,10 @@ func (o *TrialOptions) try(ctx context.Context, head epoch.Manifest, ways map[st
 func (o *TrialOptions) tryState(ctx context.Context, head epoch.Manifest, way *carry.Way) (*Trial, error) {
 	trial := &Trial{All: o.All}
 	var met *meeting
-	if o.All {
+	sample := max(1, o.Sample/len(way.Sources))
+	if o.All || tryWhole(head, way, int64(sample)) {
 		met = newMeeting(way)
 	}
-	sample := max(1, o.Sample/len(way.Sources))
 	for i, source := range way.Sources {
 		segments := head.State[source.Stored.Name].Segments
 		seeker, err := state.OpenSeeker(ctx, o.Job.Store(), o.Job.Name(), source.Stored.Form, segments)
@@ -124,6 +124,18 @@ func (o *TrialOptions) tryState(ctx context.Context, head epoch.Manifest, way *c
 		trial.MeetUnknown = mayMeet(way)
 	}
 	return trial, nil
+}
+
+// tryWhole tells whether a sample of so many entries of each stored state is all of
+// them, so that it is seen which meet.
+func tryWhole(head epoch.Manifest, way *carry.Way, sample int64) bool {
+	return !slices.ContainsFunc(way.Sources, func(source carry.Source) bool {
+		var rows int64
+		for _, s := range head.State[source.Stored.Name].Segments {
+			rows += s.Rows
+		}
+		return rows > sample
+	})
 }
 
 // addTo adds the trial of one stored state to that of the state that is made of it.
@@ -164,11 +176,25 @@ func (p *Plan) Attach(trials map[string]*Trial, setAside []string) {
 		}
 		l.Trial = t
 		if t.Failed > 0 {
-			attachFailures(l, t, slices.Contains(setAside, name))
+			aside := slices.Contains(setAside, name)
+			attachFailures(l, t, aside)
+			if aside {
+				p.noteRowsStay(name)
+			}
 		}
 		if t.Meet > 0 {
 			l.Add(Refused, fmt.Sprintf("%s: %d entries come to keys that others have come to: %s", name, t.Meet, list(t.Meeting)),
 				"say with Merge, or in MigrateKeys, how their values are put together")
+		}
+	}
+}
+
+// noteRowsStay notes at the table sinks of a state what becomes of the rows of
+// entries that are set aside.
+func (p *Plan) noteRowsStay(state string) {
+	for _, sink := range p.tables[state] {
+		if l := p.Line(SinkPart, sink); l != nil {
+			l.Note("rows of entries of state " + state + " that are set aside stay")
 		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 	Partial
 	// Consent: data would be dropped, which needs the flag that names it.
 	Consent
-	// Replay: it can't be carried over, but made anew from earlier offsets.
+	// Replay: it can't be carried over as it is: a migration helps, or a new beginning.
 	Replay
 	// Refused: neither.
 	Refused
@@ -65,6 +65,8 @@ const (
 	StatePart    Part = "state"
 	TimerPart    Part = "timer"
 	SinkPart     Part = "sink"
+	// BuildPart is this build itself, if another one has replaced it.
+	BuildPart Part = "build"
 	// FlagPart is a consent that names nothing that needs one.
 	FlagPart Part = "flag"
 )
