@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/store"
 )
@@ -128,13 +130,18 @@ func (m *importing) run(c *cobra.Command, job Job, p *place, args []string) erro
 	progress, end := importProgress(c.ErrOrStderr(), p.env.Clock, s.Files)
 	s.Read = progress
 	var done Imported
+	var began *epoch.BeganError
 	_, err = untilSignal(c.Context(), func() {}, func(ctx context.Context) error {
 		if done, err = job.Import(ctx, *s); err == nil {
 			err = ctx.Err()
 		}
+		began, _ = errors.AsType[*epoch.BeganError](err)
 		return err
 	})
 	end()
+	if began != nil { // even if the signal was the cause
+		return began
+	}
 	if err != nil {
 		return err
 	}

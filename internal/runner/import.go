@@ -81,7 +81,8 @@ func (e *ImportError) ExitCode() int { return 16 }
 
 // ImportJob makes the first epoch of a job that has never run, of rows of files and
 // of places in its sources. Until its last step there is nothing that a run would go
-// on from: one that fails, or is killed, is done again from its beginning.
+// on from: one that fails, or is killed, is done again from its beginning. The error
+// is an [epoch.BeganError] if the last step was begun and isn't known to have failed.
 func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
 	out := Imported{Rows: map[string]int64{}, Entries: map[string]int64{}}
 	if err := probe(ctx, o); err != nil {
@@ -130,8 +131,15 @@ func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
 		base.Counts["state."+file.State] = done.segment.Rows
 		out.Rows[file.State], out.Entries[file.State] = done.rows, done.segment.Rows
 	}
-	if out.Base, err = owner.CommitBase(ctx, base); err != nil {
+	out.Base, err = owner.CommitBase(ctx, base)
+	if _, began := errors.AsType[*epoch.BeganError](err); began {
+		i.made() // or it may be
+	}
+	if err != nil {
 		return out, err
+	}
+	if out.Base.Owner != owner.ID() {
+		return out, nil // an earlier import's, which refers to what that has written
 	}
 	i.made()
 	if err := owner.Beat(ctx, epoch.Heartbeat{Released: true, Role: "stopped", Lease: o.Lease.Microseconds()}); err != nil {
@@ -188,7 +196,7 @@ func (i *importer) newName(name string) (string, error) {
 	return path, err
 }
 
-// made says that the epoch is there: what it refers to stays.
+// made says that the epoch is there, or may be: what it refers to stays.
 func (i *importer) made() { i.done = true }
 
 // cleanUp removes what was written and is not needed: all of it, if nothing came of
