@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/store"
 )
@@ -234,6 +235,14 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 	}
 	runs := &importRuns{importer: i, spec: spec}
 	take := spec.Intake.New()
+	put := func(e *state.Entry) error { // a row may give many
+		if runs.full() {
+			if err := runs.flush(ctx); err != nil {
+				return err
+			}
+		}
+		return runs.add(e)
+	}
 	for {
 		row, err := rows.Next()
 		if err == io.EOF {
@@ -242,7 +251,7 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 		if err != nil {
 			return out, i.failed(spec, "", err)
 		}
-		if err := take(row, runs.add); err != nil {
+		if err := take(row, put); err != nil {
 			return out, i.explain(spec, file, rows.Place(), err)
 		}
 		if out.rows++; out.rows%rowsPerLook == 0 {
@@ -251,11 +260,6 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 			}
 			if i.read != nil {
 				i.read(spec.Name, out.rows, rows.Offset())
-			}
-		}
-		if runs.full() {
-			if err := runs.flush(ctx); err != nil {
-				return out, err
 			}
 		}
 	}
