@@ -43,6 +43,14 @@ type ImportFile struct{ State, Path, Format string }
 type Imported struct {
 	States  []ImportedState  `json:"states"`
 	Offsets []ImportedOffset `json:"offsets"`
+	// Defaults are the columns that took their defaults in all rows.
+	Defaults []ImportedDefault `json:"defaults,omitempty"`
+}
+
+// ImportedDefault is a column that a state's file lacks.
+type ImportedDefault struct {
+	State  string `json:"state"`
+	Column string `json:"column"`
 }
 
 // ImportedState is a state that was imported.
@@ -81,7 +89,7 @@ that an import that fails or is killed is done again from its beginning.
 
 Rows are those that ` + "`sluice state export`" + ` writes, in any order: a key, an element for map
 and list states, and a value, or the fields of keys and values as columns of their
-own. Columns are found by their names; a missing one has the default of its field. If
+own. Columns are found by their names; a missing one has the default of its field, and the output says so. If
 the state has an Import function, the rows are what that takes. Two rows of one key
 are an error.
 
@@ -190,6 +198,11 @@ func (m *importing) files(args []string) (files []ImportFile, err error) {
 func (i Imported) write(w io.Writer, job string) error {
 	for _, s := range i.States {
 		if _, err := fmt.Fprintf(w, "state %s: %s entries from %s rows\n", s.State, count(s.Entries), count(s.Rows)); err != nil {
+			return err
+		}
+	}
+	for _, d := range i.Defaults {
+		if _, err := fmt.Fprintf(w, "state %s, column %s: not in the file, its default was taken in all rows\n", d.State, printable(d.Column)); err != nil {
 			return err
 		}
 	}

@@ -44,7 +44,8 @@ type Rows interface {
 	// Row is its number, Offset how far the file has been read, in bytes.
 	Row() int64
 	Offset() int64
-	// Absent are the columns that the file lacks, whose defaults the rows have.
+	// Absent are, once all has been read, the columns that the file lacks, whose
+	// defaults the rows have.
 	Absent() []string
 	Close() error
 }
@@ -55,6 +56,8 @@ type Imported struct {
 	Base epoch.Manifest
 	// Rows and Entries count, by state, what was read and what came of it.
 	Rows, Entries map[string]int64
+	// Absent are, by state, the columns that took their defaults in all rows.
+	Absent map[string][]string
 }
 
 // ImportError says what of an import stands in the way.
@@ -85,7 +88,7 @@ func (e *ImportError) ExitCode() int { return 16 }
 // on from: one that fails, or is killed, is done again from its beginning. The error
 // is an [epoch.BeganError] if the last step was begun and isn't known to have failed.
 func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
-	out := Imported{Rows: map[string]int64{}, Entries: map[string]int64{}}
+	out := Imported{Rows: map[string]int64{}, Entries: map[string]int64{}, Absent: map[string][]string{}}
 	if err := probe(ctx, o); err != nil {
 		return out, err
 	}
@@ -131,6 +134,7 @@ func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
 		base.State[file.State] = entry
 		base.Counts["state."+file.State] = done.segment.Rows
 		out.Rows[file.State], out.Entries[file.State] = done.rows, done.segment.Rows
+		out.Absent[file.State] = done.absent
 	}
 	out.Base, err = owner.CommitBase(ctx, base)
 	if _, began := errors.AsType[*epoch.BeganError](err); began {
@@ -218,6 +222,7 @@ func (i *importer) cleanUp(ctx context.Context) {
 type importedState struct {
 	segment epoch.Segment
 	rows    int64
+	absent  []string // columns
 }
 
 // rowsPerLook is the number of rows between two looks at whether all is to stop.
@@ -230,9 +235,6 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 		return out, i.failed(spec, "", err)
 	}
 	defer rows.Close()
-	for _, column := range rows.Absent() {
-		i.o.Log.Info("a column is not in the file: its default is taken", "state", spec.Name, "column", column)
-	}
 	runs := &importRuns{importer: i, spec: spec}
 	take := spec.Intake.New()
 	put := func(e *state.Entry) error { // a row may give many
@@ -262,6 +264,10 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 				i.read(spec.Name, out.rows, rows.Offset())
 			}
 		}
+	}
+	out.absent = rows.Absent()
+	for _, column := range out.absent {
+		i.o.Log.Info("a column is not in the file: its default is taken", "state", spec.Name, "column", column)
 	}
 	if out.segment, err = runs.finish(ctx); err != nil {
 		return out, i.explain(spec, file, "", err)
