@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -186,6 +187,9 @@ func (m *importing) files(args []string) (files []ImportFile, err error) {
 			if _, ok := tabular.FormatOf(path); !ok {
 				return nil, usagef("file %s: the end of its name tells no format; name it with --format", path)
 			}
+		}
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, usagef("--state %s: there is no file %s", name, path)
 		}
 		files = append(files, ImportFile{State: name, Path: path, Format: m.format})
 	}

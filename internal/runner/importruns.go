@@ -111,6 +111,16 @@ func (r *importRuns) merge(have *importItem, it importItem, value []byte) error 
 	return nil
 }
 
+// shownKeyBytes bounds how much of a key an error repeats.
+const shownKeyBytes = 200
+
+func cutKey(shown []byte) string {
+	if len(shown) <= shownKeyBytes {
+		return string(shown)
+	}
+	return strings.ToValidUTF8(string(shown[:shownKeyBytes]), "") + "…"
+}
+
 func (r *importRuns) twice(key, element []byte) error {
 	shown, _, err := schema.JSON(r.spec.Form.Key)(nil, key)
 	if err != nil {
@@ -122,7 +132,7 @@ func (r *importRuns) twice(key, element []byte) error {
 			return err
 		}
 	}
-	return &twiceError{key: bytes.Clone(key), element: bytes.Clone(element), shown: string(shown)}
+	return &twiceError{key: bytes.Clone(key), element: bytes.Clone(element), shown: cutKey(shown)}
 }
 
 // recordHead is the most that a record has besides its entry: a slot, and the

@@ -38,3 +38,23 @@ func TestAbsent(t *testing.T) {
 		}
 	}
 }
+
+// TestColumnsOfAnotherCase sees that a column that differs from a wanted one only in
+// its case isn't ignored.
+func TestColumnsOfAnotherCase(t *testing.T) {
+	value := schema.Record("value", schema.Field{Name: "Cents", Type: schema.Long(), Default: "0"})
+	layout := Entries("spend", schema.String(), nil, value)
+	for text, want := range map[string]string{
+		"key,cents\nann,1\n": "column Cents is named cents",
+		"key,shop\nann,1\n":  "",
+	} {
+		_, err := Open(bytes.NewReader([]byte(text)), int64(len(text)), "f", CSV, layout, ReadOptions{Ignore: true})
+		var faults []string
+		if e, ok := err.(*ColumnsError); ok {
+			faults = e.Faults
+		}
+		if want == "" && err != nil || want != "" && !slices.Equal(faults, []string{want}) {
+			t.Errorf("%q: %v, expected %q", text, err, want)
+		}
+	}
+}
