@@ -50,7 +50,13 @@ type Imported struct {
 	States []ImportedState
 	// Offsets are where all partitions are read on.
 	Offsets []PartitionProgress
+	// Defaults are the columns that files lack, or in JSON lines all rows: their
+	// defaults were taken.
+	Defaults []ImportedDefault
 }
+
+// ImportedDefault is a column of a state's file that took its default in all rows.
+type ImportedDefault struct{ State, Column string }
 
 // ImportedState is a state that was imported.
 type ImportedState struct {
@@ -95,6 +101,9 @@ func (job *Job) Import(ctx context.Context, o Options, im Import) (Imported, err
 	var out Imported
 	for _, f := range im.Files {
 		out.States = append(out.States, ImportedState{f.State, done.Rows[f.State], done.Entries[f.State]})
+		for _, column := range done.Absent[f.State] {
+			out.Defaults = append(out.Defaults, ImportedDefault{f.State, column})
+		}
 	}
 	for _, source := range job.graph.Sources() {
 		for partition, at := range done.Base.Sources[source.Name].Partitions {

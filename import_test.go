@@ -331,3 +331,123 @@ func TestImportMerges(t *testing.T) {
 		t.Errorf("the totals are %v, expected %v", totals, want)
 	}
 }
+
+// TestImportEndsAtBase lets the store fail, or the import be stopped, at each call
+// from that on which creates the first epoch: what the epoch refers to stays unless
+// it certainly isn't there, the error says what is known, and the same import, or a
+// run, goes on from there.
+func TestImportEndsAtBase(t *testing.T) {
+	t.Parallel()
+	isBase := func(c faultstore.Call) bool {
+		return c.Operation == "create" && strings.HasSuffix(c.Name, "0.0/00000000000000000000.json")
+	}
+	first, all := 0, 0
+	d, inner := newImportDesk(t), store.NewMemory()
+	counting := faultstore.New(inner, func(c faultstore.Call) faultstore.Fault {
+		if all++; isBase(c) {
+			first = c.N
+		}
+		return faultstore.None
+	})
+	if _, err := d.job().Import(t.Context(), importOptions(counting), d.im); err != nil || first == 0 {
+		t.Fatalf("the base is call %d: %v", first, err)
+	}
+	ends := map[string]func(n int, c faultstore.Call, stop func()) faultstore.Fault{
+		"fails for good": func(n int, c faultstore.Call, stop func()) faultstore.Fault {
+			if c.N >= n {
+				return faultstore.Fail
+			}
+			return faultstore.None
+		},
+		"loses calls for good": func(n int, c faultstore.Call, stop func()) faultstore.Fault {
+			switch {
+			case c.N >= n && c.Operation == "create":
+				return faultstore.LostCall
+			case c.N >= n:
+				return faultstore.Fail
+			}
+			return faultstore.None
+		},
+		"does it, and is away": func(n int, c faultstore.Call, stop func()) faultstore.Fault {
+			switch {
+			case c.N == n && c.Operation == "create":
+				return faultstore.LostReply
+			case c.N >= n:
+				return faultstore.Fail
+			}
+			return faultstore.None
+		},
+		"does it, and the import is stopped": func(n int, c faultstore.Call, stop func()) faultstore.Fault {
+			if c.N < n {
+				return faultstore.None
+			}
+			stop()
+			if c.N == n && c.Operation == "create" {
+				return faultstore.LostReply
+			}
+			return faultstore.Fail
+		},
+	}
+	for name, end := range ends {
+		for n := first; n <= all; n++ {
+			for _, again := range []bool{true, false} {
+				d, inner := newImportDesk(t), store.NewMemory()
+				ctx, stop := context.WithCancel(t.Context())
+				st := faultstore.New(inner, func(c faultstore.Call) faultstore.Fault { return end(n, c, stop) })
+				_, err := d.job().Import(ctx, importOptions(st), d.im)
+				stop()
+				began, isBegan := errors.AsType[*epoch.BeganError](err)
+				_, rerr := inner.Read(t.Context(), "sales/branches/main/0.0/00000000000000000000.json", epoch.MaxObject)
+				there := rerr == nil
+				if isBegan && began.Made && !there {
+					t.Errorf("%s, call %d: said to be made, and is not: %v", name, n, err)
+				}
+				if there && err != nil && !isBegan {
+					t.Errorf("%s, call %d: it is there, but the error is %v", name, n, err)
+				}
+				if n == first && name != "fails for good" && !isBegan {
+					t.Errorf("%s, call %d: expected an error that leaves it open, found %v", name, n, err)
+				}
+				if again || !there { // if it is not there, a run would begin anew
+					done, err := d.job().Import(t.Context(), importOptions(inner), d.im)
+					_, has := errors.AsType[*epoch.HasRunError](err)
+					if err != nil && !has || err == nil && len(done.Offsets) != 1 {
+						t.Errorf("%s, call %d: the next import: %+v, %v", name, n, done, err)
+					}
+				}
+				if err := d.job().Run(t.Context(), importOptions(inner)); err != nil {
+					t.Errorf("%s, call %d: the run: %v", name, n, err)
+				}
+				if d.check(t); t.Failed() {
+					t.Fatalf("%s, call %d, imported again: %v", name, n, again)
+				}
+			}
+		}
+	}
+}
+
+// TestImportOfOthers sees that an import whose first epoch is there without more is
+// not taken for another's.
+func TestImportOfOthers(t *testing.T) {
+	t.Parallel()
+	d, inner := newImportDesk(t), store.NewMemory()
+	st := faultstore.New(inner, func(c faultstore.Call) faultstore.Fault {
+		if strings.Contains(c.Name, "/live/") && c.Operation == "create" {
+			return faultstore.Fail
+		}
+		return faultstore.None
+	})
+	_, err := d.job().Import(t.Context(), importOptions(st), d.im)
+	if began, ok := errors.AsType[*epoch.BeganError](err); !ok || !began.Made || !strings.HasSuffix(err.Error(), "Run the job.") {
+		t.Fatalf("expected that it is made, found %v", err)
+	}
+	d.write(t, "old.jsonl", strings.Replace(oldRows, "600", "601", 1))
+	_, err = d.job().Import(t.Context(), importOptions(inner), d.im)
+	if has, ok := errors.AsType[*epoch.HasRunError](err); !ok || !has.Imported {
+		t.Errorf("other rows: %v", err)
+	}
+	if err := d.job().Run(t.Context(), importOptions(inner)); err != nil {
+		t.Fatal(err)
+	}
+	d.check(t)
+}

@@ -57,6 +57,9 @@ func (job *Job) importSettings(ctx context.Context, s cli.ImportSettings) (cli.I
 	for _, state := range done.States {
 		out.States = append(out.States, cli.ImportedState(state))
 	}
+	for _, d := range done.Defaults {
+		out.Defaults = append(out.Defaults, cli.ImportedDefault(d))
+	}
 	for _, p := range done.Offsets {
 		out.Offsets = append(out.Offsets, cli.ImportedOffset{Source: p.Source, Partition: p.Partition, Next: p.Next})
 	}

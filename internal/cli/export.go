@@ -3,8 +3,10 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -165,7 +167,11 @@ func tell(c *cobra.Command, e exported) error {
 
 // file exports a state to a file, which appears under its name once it is whole.
 func (x *exporting) file(ctx context.Context, errs io.Writer, path string, s snapshot, f state.Form) (n int64, err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	unfinished := "." + filepath.Base(path) + "-*.unfinished"
+	if err := x.dropUnfinished(filepath.Join(filepath.Dir(path), unfinished)); err != nil {
+		return 0, err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), unfinished)
 	if err != nil {
 		return 0, err
 	}
@@ -184,6 +190,28 @@ func (x *exporting) file(ctx context.Context, errs io.Writer, path string, s sna
 		return 0, err
 	}
 	return n, os.Rename(file.Name(), path)
+}
+
+// unfinishedStays is how long a file that nobody writes to stays: longer than an
+// export takes between two writes.
+const unfinishedStays = time.Hour
+
+// dropUnfinished removes what exports have left that were killed.
+func (x *exporting) dropUnfinished(pattern string) error {
+	left, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil // a folder's name that is no pattern: what is left there stays
+	}
+	for _, path := range left {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || x.clock.Now().Sub(info.ModTime()) < unfinishedStays {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // exportBuffer is what is written at once.

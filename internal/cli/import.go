@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/store"
 )
@@ -41,6 +44,14 @@ type ImportFile struct{ State, Path, Format string }
 type Imported struct {
 	States  []ImportedState  `json:"states"`
 	Offsets []ImportedOffset `json:"offsets"`
+	// Defaults are the columns that took their defaults in all rows.
+	Defaults []ImportedDefault `json:"defaults,omitempty"`
+}
+
+// ImportedDefault is a column that a state's file lacks.
+type ImportedDefault struct {
+	State  string `json:"state"`
+	Column string `json:"column"`
 }
 
 // ImportedState is a state that was imported.
@@ -79,7 +90,7 @@ that an import that fails or is killed is done again from its beginning.
 
 Rows are those that ` + "`sluice state export`" + ` writes, in any order: a key, an element for map
 and list states, and a value, or the fields of keys and values as columns of their
-own. Columns are found by their names; a missing one has the default of its field. If
+own. Columns are found by their names; a missing one has the default of its field, and the output says so. If
 the state has an Import function, the rows are what that takes. Two rows of one key
 are an error.
 
@@ -128,13 +139,18 @@ func (m *importing) run(c *cobra.Command, job Job, p *place, args []string) erro
 	progress, end := importProgress(c.ErrOrStderr(), p.env.Clock, s.Files)
 	s.Read = progress
 	var done Imported
+	var began *epoch.BeganError
 	_, err = untilSignal(c.Context(), func() {}, func(ctx context.Context) error {
 		if done, err = job.Import(ctx, *s); err == nil {
 			err = ctx.Err()
 		}
+		began, _ = errors.AsType[*epoch.BeganError](err)
 		return err
 	})
 	end()
+	if began != nil { // even if the signal was the cause
+		return began
+	}
 	if err != nil {
 		return err
 	}
@@ -172,6 +188,9 @@ func (m *importing) files(args []string) (files []ImportFile, err error) {
 				return nil, usagef("file %s: the end of its name tells no format; name it with --format", path)
 			}
 		}
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, usagef("--state %s: there is no file %s", name, path)
+		}
 		files = append(files, ImportFile{State: name, Path: path, Format: m.format})
 	}
 	if len(args) > 0 {
@@ -183,6 +202,11 @@ func (m *importing) files(args []string) (files []ImportFile, err error) {
 func (i Imported) write(w io.Writer, job string) error {
 	for _, s := range i.States {
 		if _, err := fmt.Fprintf(w, "state %s: %s entries from %s rows\n", s.State, count(s.Entries), count(s.Rows)); err != nil {
+			return err
+		}
+	}
+	for _, d := range i.Defaults {
+		if _, err := fmt.Fprintf(w, "state %s, column %s: not in the file, its default was taken in all rows\n", d.State, printable(d.Column)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 
@@ -36,19 +38,26 @@ func pointOf(ctx context.Context, job *epoch.Job, branch, text string) (epoch.Ma
 }
 
 // pinned calls read while clean-up leaves epochs of a job alone. In a store that may
-// only be read there can be no pin, and the epochs may be cleaned away meanwhile.
+// only be read there can be no pin, and the epochs may be cleaned away meanwhile. A
+// signal ends it: read's context ends, and the pins go.
 func pinned(c *cobra.Command, job *epoch.Job, epochs []epoch.Manifest, read func(ctx context.Context) error) error {
-	ctx := c.Context()
+	ctx, restore := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	defer context.AfterFunc(ctx, restore)() // a second signal does what it does by itself
 	if err := job.DropReadersPins(ctx); err != nil && !readOnly(err) {
 		return err
 	}
-	return job.Reading(ctx, epochs, epoch.ThisProcess().String(), func(err error) bool {
+	err := job.Reading(ctx, epochs, epoch.ThisProcess().String(), func(err error) bool {
 		if !readOnly(err) {
 			return false
 		}
 		fmt.Fprintln(c.ErrOrStderr(), "the store may only be read, so that nothing keeps clean-up from what is read here; if it comes by, an error says so")
 		return true
 	}, read)
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		err = fmt.Errorf("%s: %s was stopped by a signal, and has left nothing behind; start it again", job.Name(), c.CommandPath())
+	}
+	return err
 }
 
 // readOnly tells whether an error says that nothing may be written.

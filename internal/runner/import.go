@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/store"
 )
@@ -43,7 +44,8 @@ type Rows interface {
 	// Row is its number, Offset how far the file has been read, in bytes.
 	Row() int64
 	Offset() int64
-	// Absent are the columns that the file lacks, whose defaults the rows have.
+	// Absent are, once all has been read, the columns that the file lacks, whose
+	// defaults the rows have.
 	Absent() []string
 	Close() error
 }
@@ -54,6 +56,8 @@ type Imported struct {
 	Base epoch.Manifest
 	// Rows and Entries count, by state, what was read and what came of it.
 	Rows, Entries map[string]int64
+	// Absent are, by state, the columns that took their defaults in all rows.
+	Absent map[string][]string
 }
 
 // ImportError says what of an import stands in the way.
@@ -81,9 +85,10 @@ func (e *ImportError) ExitCode() int { return 16 }
 
 // ImportJob makes the first epoch of a job that has never run, of rows of files and
 // of places in its sources. Until its last step there is nothing that a run would go
-// on from: one that fails, or is killed, is done again from its beginning.
+// on from: one that fails, or is killed, is done again from its beginning. The error
+// is an [epoch.BeganError] if the last step was begun and isn't known to have failed.
 func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
-	out := Imported{Rows: map[string]int64{}, Entries: map[string]int64{}}
+	out := Imported{Rows: map[string]int64{}, Entries: map[string]int64{}, Absent: map[string][]string{}}
 	if err := probe(ctx, o); err != nil {
 		return out, err
 	}
@@ -129,9 +134,17 @@ func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
 		base.State[file.State] = entry
 		base.Counts["state."+file.State] = done.segment.Rows
 		out.Rows[file.State], out.Entries[file.State] = done.rows, done.segment.Rows
+		out.Absent[file.State] = done.absent
 	}
-	if out.Base, err = owner.CommitBase(ctx, base); err != nil {
+	out.Base, err = owner.CommitBase(ctx, base)
+	if _, began := errors.AsType[*epoch.BeganError](err); began {
+		i.made() // or it may be
+	}
+	if err != nil {
 		return out, err
+	}
+	if out.Base.Owner != owner.ID() {
+		return out, nil // an earlier import's, which refers to what that has written
 	}
 	i.made()
 	if err := owner.Beat(ctx, epoch.Heartbeat{Released: true, Role: "stopped", Lease: o.Lease.Microseconds()}); err != nil {
@@ -188,7 +201,7 @@ func (i *importer) newName(name string) (string, error) {
 	return path, err
 }
 
-// made says that the epoch is there: what it refers to stays.
+// made says that the epoch is there, or may be: what it refers to stays.
 func (i *importer) made() { i.done = true }
 
 // cleanUp removes what was written and is not needed: all of it, if nothing came of
@@ -209,6 +222,7 @@ func (i *importer) cleanUp(ctx context.Context) {
 type importedState struct {
 	segment epoch.Segment
 	rows    int64
+	absent  []string // columns
 }
 
 // rowsPerLook is the number of rows between two looks at whether all is to stop.
@@ -221,11 +235,16 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 		return out, i.failed(spec, "", err)
 	}
 	defer rows.Close()
-	for _, column := range rows.Absent() {
-		i.o.Log.Info("a column is not in the file: its default is taken", "state", spec.Name, "column", column)
-	}
 	runs := &importRuns{importer: i, spec: spec}
 	take := spec.Intake.New()
+	put := func(e *state.Entry) error { // a row may give many
+		if runs.full() {
+			if err := runs.flush(ctx); err != nil {
+				return err
+			}
+		}
+		return runs.add(e)
+	}
 	for {
 		row, err := rows.Next()
 		if err == io.EOF {
@@ -234,7 +253,7 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 		if err != nil {
 			return out, i.failed(spec, "", err)
 		}
-		if err := take(row, runs.add); err != nil {
+		if err := take(row, put); err != nil {
 			return out, i.explain(spec, file, rows.Place(), err)
 		}
 		if out.rows++; out.rows%rowsPerLook == 0 {
@@ -245,11 +264,10 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 				i.read(spec.Name, out.rows, rows.Offset())
 			}
 		}
-		if runs.full() {
-			if err := runs.flush(ctx); err != nil {
-				return out, err
-			}
-		}
+	}
+	out.absent = rows.Absent()
+	for _, column := range out.absent {
+		i.o.Log.Info("a column is not in the file: its default is taken", "state", spec.Name, "column", column)
 	}
 	if out.segment, err = runs.finish(ctx); err != nil {
 		return out, i.explain(spec, file, "", err)

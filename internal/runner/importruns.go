@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -18,11 +20,15 @@ import (
 )
 
 const (
-	// importRunBytes is how much of entries is held in memory and sorted at once.
+	// importRunBytes is the memory that entries take which are sorted at once, with
+	// what finds them and the copy that is written.
 	importRunBytes = 128 << 20
-	// importRunsAtMost bounds what is merged at once; more than that does not fit
-	// into memory as a state.
-	importRunsAtMost = 1024
+	// importItemBytes is what an entry takes besides two times its own bytes: its
+	// place, the way to it by its hash, and its places in the order.
+	importItemBytes = 96
+	// importRunsAtOnce bounds the runs that are merged at once: each is an open file
+	// with a buffer. More are merged in several passes.
+	importRunsAtOnce = 64
 )
 
 // importRuns sorts entries into one segment: those that fit into memory are a run,
@@ -34,13 +40,13 @@ type importRuns struct {
 
 	buf   []byte
 	items []importItem
-	index map[uint64]int // by the hash of key and element: where in items, plus 1
+	index map[uint64]uint32 // by the hash of key and element: where in items
 }
 
 // importItem is an entry in buf.
 type importItem struct {
+	start, element, row, end uint32 // where the key begins, the element, the value, and the end
 	slot                     epoch.Slot
-	start, element, row, end int // where the key begins, the element, the value, and the end
 }
 
 // twiceError says that two rows are of one entry.
@@ -54,18 +60,22 @@ func (e *twiceError) Error() string {
 	return fmt.Sprintf("the key %s comes twice: expected one row for each, found %s", e.shown, strings.Join(e.places, " and "))
 }
 
-func (r *importRuns) full() bool { return len(r.buf) >= r.runBytes }
+// full tells whether the entries in hand take the memory that they may.
+func (r *importRuns) full() bool { return 2*len(r.buf)+importItemBytes*len(r.items) >= r.runBytes }
 
 // rowOf is an entry's key and element.
 func (r *importRuns) rowOf(it importItem) []byte { return r.buf[it.start:it.row] }
 
 // add takes an entry.
 func (r *importRuns) add(e *state.Entry) error {
-	start := len(r.buf)
+	if size := len(r.buf) + len(e.Key) + len(e.Element) + len(e.Value); size > math.MaxInt32 {
+		return fmt.Errorf("an entry of %d bytes: expected one that fits into 2 GiB with those before it", size-len(r.buf))
+	}
+	start := uint32(len(r.buf))
 	r.buf = append(append(r.buf, e.Key...), e.Element...)
-	it := importItem{e.Slot, start, start + len(e.Key), len(r.buf), 0}
+	it := importItem{start: start, element: start + uint32(len(e.Key)), row: uint32(len(r.buf)), slot: e.Slot}
 	if r.index == nil {
-		r.index = map[uint64]int{}
+		r.index = map[uint64]uint32{}
 	}
 	hash := xxhash.Sum64(r.rowOf(it))
 	for ; ; hash++ { // other entries may have the hash
@@ -73,16 +83,16 @@ func (r *importRuns) add(e *state.Entry) error {
 		if !ok {
 			break
 		}
-		have := &r.items[at-1]
+		have := &r.items[at]
 		if !bytes.Equal(r.rowOf(*have), r.rowOf(it)) {
 			continue
 		}
 		return r.merge(have, it, e.Value)
 	}
 	r.buf = append(r.buf, e.Value...)
-	it.end = len(r.buf)
+	it.end = uint32(len(r.buf))
+	r.index[hash] = uint32(len(r.items))
 	r.items = append(r.items, it)
-	r.index[hash] = len(r.items)
 	return nil
 }
 
@@ -96,9 +106,19 @@ func (r *importRuns) merge(have *importItem, it importItem, value []byte) error 
 		return err
 	}
 	r.buf = append(r.buf, merged...)
-	it.end = len(r.buf)
+	it.end = uint32(len(r.buf))
 	*have = it
 	return nil
+}
+
+// shownKeyBytes bounds how much of a key an error repeats.
+const shownKeyBytes = 200
+
+func cutKey(shown []byte) string {
+	if len(shown) <= shownKeyBytes {
+		return string(shown)
+	}
+	return strings.ToValidUTF8(string(shown[:shownKeyBytes]), "") + "…"
 }
 
 func (r *importRuns) twice(key, element []byte) error {
@@ -112,18 +132,24 @@ func (r *importRuns) twice(key, element []byte) error {
 			return err
 		}
 	}
-	return &twiceError{key: bytes.Clone(key), element: bytes.Clone(element), shown: string(shown)}
+	return &twiceError{key: bytes.Clone(key), element: bytes.Clone(element), shown: cutKey(shown)}
 }
+
+// recordHead is the most that a record has besides its entry: a slot, and the
+// value's branch.
+const recordHead = 4
 
 // flush writes what is in hand as a run.
 func (r *importRuns) flush(ctx context.Context) error {
 	if len(r.items) == 0 {
 		return nil
 	}
-	if len(r.runs) == importRunsAtMost {
-		return fmt.Errorf("%s: state %s: more than %d runs of %d bytes: no state of that size can be held", r.o.Job, r.spec.Name, importRunsAtMost, importRunBytes)
+	r.index = nil // it is not needed any more, and the copy takes its place
+	size := 0
+	for _, it := range r.items {
+		size += int(it.end-it.start) + recordHead
 	}
-	var c state.Changes
+	c := state.Changes{Buf: make([]byte, 0, size), Index: make([]state.Ref, 0, len(r.items))}
 	for _, it := range r.items {
 		c.Begin(it.slot)
 		c.Buf = append(c.Buf, r.buf[it.start:it.element]...)
@@ -135,7 +161,6 @@ func (r *importRuns) flush(ctx context.Context) error {
 	}
 	memory := int64(len(r.items))*int64(r.spec.EntrySize()) + int64(len(c.Buf))
 	r.buf, r.items = r.buf[:0], r.items[:0]
-	clear(r.index)
 	path, err := r.newName(r.spec.Name)
 	if err != nil {
 		return err
@@ -150,31 +175,54 @@ func (r *importRuns) finish(ctx context.Context) (epoch.Segment, error) {
 	if err := r.flush(ctx); err != nil || len(r.runs) == 0 {
 		return epoch.Segment{}, err
 	}
-	if len(r.runs) == 1 {
-		return r.runs[0], nil
-	}
-	if err := r.compare(ctx); err != nil {
-		return epoch.Segment{}, err
-	}
-	if err := r.flush(ctx); err != nil { // what compare has merged
-		return epoch.Segment{}, err
-	}
-	path, err := r.newName(r.spec.Name)
-	if err != nil {
-		return epoch.Segment{}, err
-	}
-	return state.Merge(ctx, r.o.Store, r.o.Job, path, r.spec.Form, r.runs, true)
+	return inPasses(r.runs, func(runs []epoch.Segment) (epoch.Segment, error) {
+		r.runs = nil
+		if err := r.compare(ctx, runs); err != nil {
+			return epoch.Segment{}, err
+		}
+		if err := r.flush(ctx); err != nil {
+			return epoch.Segment{}, err
+		}
+		// What compare has merged is newer than all that it was merged of.
+		return inPasses(append(slices.Clone(runs), r.runs...), func(runs []epoch.Segment) (epoch.Segment, error) {
+			path, err := r.newName(r.spec.Name)
+			if err != nil {
+				return epoch.Segment{}, err
+			}
+			return state.Merge(ctx, r.o.Store, r.o.Job, path, r.spec.Form, runs, true)
+		})
+	})
 }
 
-// compare goes through all runs side by side, for entries that several have. What
-// they are merged to becomes a further run, which is the newest.
-func (r *importRuns) compare(ctx context.Context) error {
+// inPasses makes one of several runs, the oldest first, of which only so many may be
+// merged at once.
+func inPasses(runs []epoch.Segment, merge func(runs []epoch.Segment) (epoch.Segment, error)) (epoch.Segment, error) {
+	for len(runs) > 1 {
+		var merged []epoch.Segment
+		for some := range slices.Chunk(runs, importRunsAtOnce) {
+			one, err := some[0], error(nil)
+			if len(some) > 1 {
+				one, err = merge(some)
+			}
+			if err != nil {
+				return epoch.Segment{}, err
+			}
+			merged = append(merged, one)
+		}
+		runs = merged
+	}
+	return runs[0], nil
+}
+
+// compare goes through runs side by side, for entries that several have. What they
+// are merged to becomes further runs.
+func (r *importRuns) compare(ctx context.Context, runs []epoch.Segment) error {
 	order, err := r.order()
 	if err != nil {
 		return err
 	}
 	var cursors []*importCursor
-	for n, run := range r.runs {
+	for n, run := range runs {
 		pull, stop := iter.Pull2(state.Read(ctx, r.o.Store, r.o.Job, r.spec.Form, []epoch.Segment{run}, epoch.AllSlots))
 		defer stop()
 		c := &importCursor{age: n, pull: pull}

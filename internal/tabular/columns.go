@@ -52,11 +52,16 @@ func (l Layout) choose(names []string, o ReadOptions, flatOnly bool) (chosen, er
 			c.absent = append(c.absent, col.name)
 		}
 	}
-	if !o.Ignore {
-		for i, name := range names {
-			if !taken[i] && at[name] == i && !slices.Contains(derived, name) {
-				faults = append(faults, fmt.Sprintf("column %s has no place", showName(name)))
-			}
+	for i, name := range names {
+		if taken[i] || at[name] != i || slices.Contains(derived, name) {
+			continue
+		}
+		meant := slices.IndexFunc(c.absent, func(wanted string) bool { return strings.EqualFold(wanted, name) })
+		switch {
+		case meant >= 0: // nobody leaves that out on purpose
+			faults = append(faults, fmt.Sprintf("column %s is named %s", c.absent[meant], showName(name)))
+		case !o.Ignore:
+			faults = append(faults, fmt.Sprintf("column %s has no place", showName(name)))
 		}
 	}
 	if len(faults) > mostFaults {

@@ -26,6 +26,7 @@ type jsonRecord struct {
 	index   map[string]int
 	fields  []jsonFunc
 	absent  [][]byte // what a missing member's field is; nil: an error
+	seen    []bool   // which fields a row has had
 	ignore  bool
 }
 
@@ -75,7 +76,7 @@ func (c *jsonCompiler) fill(r *jsonRecord, columns []column) error {
 		if err != nil {
 			return err
 		}
-		r.fields, r.absent = append(r.fields, read), append(r.absent, absent)
+		r.fields, r.absent, r.seen = append(r.fields, read), append(r.absent, absent), append(r.seen, false)
 		r.index[f.name] = i
 	}
 	for i, f := range columns {
@@ -86,6 +87,19 @@ func (c *jsonCompiler) fill(r *jsonRecord, columns []column) error {
 		}
 	}
 	return nil
+}
+
+// unseen are the fields that no row has had, of records among them the fields that
+// none of these has had. None is before the first row.
+func (r *jsonRecord) unseen(records map[*schema.Schema]*jsonRecord, prefix string) (names []string) {
+	for i, c := range r.columns {
+		if !r.seen[i] {
+			names = append(names, prefix+c.name)
+		} else if part := records[c.typ]; part != nil && prefix == "" {
+			names = append(names, part.unseen(records, c.name+".")...)
+		}
+	}
+	return names
 }
 
 // append reads an object.
@@ -116,6 +130,7 @@ func (r *jsonRecord) append(dst []byte, t *tape, at int32) ([]byte, error) {
 		place := t.places[base+i]
 		switch {
 		case place >= 0:
+			r.seen[i] = true
 			if dst, err = read(dst, t, place); err != nil {
 				return dst, within(r.columns[i].name, err)
 			}

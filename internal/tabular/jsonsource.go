@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"github.com/sluicestream/sluice/schema"
 )
 
 // lineBuffer is how much of a file is read at once.
@@ -55,6 +57,7 @@ type jsonSource struct {
 	layout  Layout
 	options ReadOptions
 	record  *jsonRecord // once the first row was seen
+	records map[*schema.Schema]*jsonRecord
 }
 
 func newJSONSource(f File, l Layout, o ReadOptions) (source, error) {
@@ -98,14 +101,22 @@ func (s *jsonSource) begin() error {
 		columns = s.layout.whole()
 	}
 	record := &jsonRecord{}
-	if err := newJSONCompiler(s.options.Ignore).fill(record, columns); err != nil {
+	compiler := newJSONCompiler(s.options.Ignore)
+	if err := compiler.fill(record, columns); err != nil {
 		return err
 	}
-	s.record = record
+	s.record, s.records = record, compiler.records
 	return nil
 }
 
-func (s *jsonSource) line() int64      { return s.lines.number }
-func (s *jsonSource) offset() int64    { return s.lines.read }
-func (s *jsonSource) absent() []string { return nil } // another row may have what one lacks
-func (s *jsonSource) close() error     { return nil }
+func (s *jsonSource) line() int64   { return s.lines.number }
+func (s *jsonSource) offset() int64 { return s.lines.read }
+func (s *jsonSource) close() error  { return nil }
+
+// absent is known at the end: another row may have what one lacks.
+func (s *jsonSource) absent() []string {
+	if s.record == nil {
+		return nil
+	}
+	return s.record.unseen(s.records, "")
+}

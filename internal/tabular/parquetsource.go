@@ -17,7 +17,8 @@ type parquetSource struct {
 	groups []parquet.RowGroup // that are not read yet
 	rows   parquet.Rows       // of the group in hand
 	buffer []parquet.Row
-	left   []parquet.Row // read and not given out
+	left   []parquet.Row // read and not given out: they hold parts of the group's pages
+	ended  bool          // the group has no more
 	size   int64
 	read   int64 // rows
 }
@@ -87,6 +88,11 @@ func (s *parquetSource) next(dst []byte) (_ []byte, err error) {
 
 // more takes rows out of the group in hand, or goes to the next.
 func (s *parquetSource) more() error {
+	if s.ended { // the rows read from it have been given out
+		if err := s.close(); err != nil {
+			return err
+		}
+	}
 	if s.rows == nil {
 		if len(s.groups) == 0 {
 			return io.EOF
@@ -96,8 +102,7 @@ func (s *parquetSource) more() error {
 	n, err := s.rows.ReadRows(s.buffer)
 	s.left = s.buffer[:n]
 	if err == io.EOF || err == nil && n == 0 {
-		err = s.rows.Close()
-		s.rows = nil
+		s.ended, err = true, nil
 	}
 	return err
 }
@@ -119,6 +124,6 @@ func (s *parquetSource) close() error {
 		return nil
 	}
 	err := s.rows.Close()
-	s.rows = nil
+	s.rows, s.ended = nil, false
 	return err
 }

@@ -37,7 +37,8 @@ type source interface {
 	line() int64
 	// offset is how far the file has been read, in bytes.
 	offset() int64
-	// absent are the columns that the file lacks, whose defaults the rows have.
+	// absent are the columns that the file lacks, whose defaults the rows have: once
+	// it has been read.
 	absent() []string
 	close() error
 }
@@ -101,7 +102,8 @@ func (r *Reader) Place() string { return place(r.file, r.count, r.source.line())
 // Offset is how far the file has been read, in bytes.
 func (r *Reader) Offset() int64 { return r.source.offset() }
 
-// Absent are the columns that the file lacks, whose defaults the rows have.
+// Absent are the columns that the file lacks, whose defaults the rows have; of JSON
+// lines the fields that no row has had so far.
 func (r *Reader) Absent() []string { return r.source.absent() }
 
 // Close releases the reader, not the file.
