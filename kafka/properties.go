@@ -2,9 +2,11 @@ package kafka
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -70,6 +72,16 @@ func splitProperty(text string) (key, value string) {
 	return text[:end], value
 }
 
+// escapedUnit is the unit of UTF-16 that a text says that begins with the u of its
+// escape.
+func escapedUnit(text string) (rune, error) {
+	n, err := strconv.ParseUint(text[1:min(len(text), 5)], 16, 16)
+	if err != nil || len(text) < 5 {
+		return 0, errors.New(`\u without four hexadecimal digits behind it`)
+	}
+	return rune(n), nil
+}
+
 // unescapeProperty is a text without its escapes.
 func unescapeProperty(text string) (string, error) {
 	var out strings.Builder
@@ -91,12 +103,21 @@ func unescapeProperty(text string) (string, error) {
 			case 'f':
 				out.WriteByte('\f')
 			case 'u':
-				n, err := strconv.ParseUint(text[i+1:min(len(text), i+5)], 16, 16)
-				if err != nil || i+5 > len(text) {
-					return "", fmt.Errorf(`\u without four hexadecimal digits behind it`)
+				r, err := escapedUnit(text[i:])
+				if err != nil {
+					return "", err
 				}
-				out.WriteRune(rune(n))
-				i += 4
+				if i += 4; utf16.IsSurrogate(r) {
+					low, err := rune(0), error(nil)
+					if strings.HasPrefix(text[i+1:], `\u`) {
+						low, err = escapedUnit(text[i+2:])
+					}
+					if r = utf16.DecodeRune(r, low); err != nil || r == utf8.RuneError {
+						return "", errors.New(`half of a character that takes two \u escapes, without its other half`)
+					}
+					i += 6
+				}
+				out.WriteRune(r)
 			default:
 				out.WriteByte(text[i])
 			}

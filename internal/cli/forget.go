@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/state"
+	"github.com/sluicestream/sluice/store"
 )
 
 // forgets are the flags of forget.
@@ -22,6 +24,7 @@ type forgets struct {
 	wait         time.Duration
 	status       bool
 	request      uint64
+	giveUp       uint64
 }
 
 func forgetCommand(p *place) *cobra.Command {
@@ -46,6 +49,9 @@ gone. With --json each request is an object in a line of its own.`,
 		Args: arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			name, _ := argument(args, 1)
+			if f.giveUp != 0 {
+				return f.takeBack(c, p, name)
+			}
 			if f.status {
 				return f.tell(c, p, name)
 			}
@@ -58,6 +64,7 @@ gone. With --json each request is an object in a line of its own.`,
 	flags.DurationVar(&f.wait, "wait", 2*time.Minute, "the `time` to wait at most until they are deleted; 0: don't wait")
 	flags.BoolVar(&f.status, "status", false, "tell how far earlier requests are, and ask for nothing (default false)")
 	flags.Uint64Var(&f.request, "request", 0, "with --status: the request of this `number`; 0: all")
+	flags.Uint64Var(&f.giveUp, "give-up", 0, "take back the request of this `number`, which waits and keeps a new build from running; it counts as not met (default none)")
 	flags.Bool("json", false, "write it as JSON (default false)")
 	return c
 }
@@ -85,7 +92,7 @@ func (f forgets) ask(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	request, err := s.job.AskForget(ctx, edits, keys, epoch.ThisProcess().String())
+	request, err := s.job.AskForget(ctx, edits, keys, s.epoch.Version, epoch.ThisProcess().String())
 	if err != nil {
 		return err
 	}
@@ -182,12 +189,9 @@ func (f forgets) tell(c *cobra.Command, p *place, name string) error {
 	}
 	var requests []epoch.Request
 	if f.request != 0 {
-		r, err := job.Request(c.Context(), f.request)
+		r, err := f.theRequest(c.Context(), job, f.request)
 		if err != nil {
 			return err
-		}
-		if r.Kind != epoch.ForgetRequest {
-			return usagef("--request %d: that one asks to %s", r.N, r.Kind)
 		}
 		requests = append(requests, r)
 	} else if requests, err = forgetRequests(c.Context(), job); err != nil {
@@ -198,6 +202,46 @@ func (f forgets) tell(c *cobra.Command, p *place, name string) error {
 		return err
 	}
 	return writeForgotten(c, p, job, requests)
+}
+
+// takeBack gives a request up that waits.
+func (f forgets) takeBack(c *cobra.Command, p *place, name string) error {
+	if len(f.keys)+len(f.states) > 0 || f.status || f.request != 0 || c.Flags().Changed("wait") {
+		return usagef("--give-up %d: it goes with no other flag", f.giveUp)
+	}
+	ctx := c.Context()
+	job, err := p.job(ctx, name)
+	if err != nil {
+		return err
+	}
+	r, err := f.theRequest(ctx, job, f.giveUp)
+	if err != nil {
+		return err
+	}
+	owner, err := ownershipOf(ctx, job)
+	if err != nil {
+		return err
+	}
+	if owner.head.Request >= r.N {
+		return usagef("--give-up %d: it doesn't wait any more; `sluice forget %s --status --request %d` tells what came of it", r.N, job.Name(), r.N)
+	}
+	if _, err := job.AskGiveUp(ctx, r.N, epoch.ThisProcess().String()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s, request %d: given up with the next start of the job; nothing is deleted by it then\n", job.Name(), r.N)
+	return err
+}
+
+// theRequest is the request to forget of a number.
+func (forgets) theRequest(ctx context.Context, job *epoch.Job, n uint64) (epoch.Request, error) {
+	r, err := job.Request(ctx, n)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, fmt.Errorf("%s: there is no request %d; `sluice forget %s --status` tells of all", job.Name(), n, job.Name())
+	}
+	if err == nil && r.Kind != epoch.ForgetRequest {
+		err = usagef("request %d: that one asks to %s", n, r.Kind)
+	}
+	return r, err
 }
 
 // forgetRequests are all requests to forget that there are.
@@ -246,11 +290,15 @@ func (f forgotten) String() string {
 		line("waiting: the owner %s; whoever runs the job does it before the next record that it reads", f.Owner)
 	case f.Epoch != nil:
 		line("deleted in epoch %d, %s", *f.Epoch, metEntries(*f.Entries))
-	default:
+	case f.GivenUp:
+		line("given up: nothing was deleted; the entries may live on under other names or keys")
+	case len(f.Unmet) < len(f.States):
 		line("deleted, in an epoch that was cleaned away since")
 	}
-	for _, name := range f.Unmet {
-		line("not deleted from %s, whose keys had another type by then: ask again for that state", name)
+	if !f.GivenUp {
+		for _, name := range f.Unmet {
+			line("not deleted from %s, which had other keys by then or was taken over: look for the key, and ask again", name)
+		}
 	}
 	if f.Stage == "gone" {
 		line("gone: no segment, outbox or dead letter in the store holds it any more")
@@ -258,9 +306,9 @@ func (f forgotten) String() string {
 		f.holders(line)
 	}
 	if len(f.Beyond) > 0 {
-		line("out of reach: the sources, and what the sinks have got that keep all: %s", strings.Join(f.Beyond, ", "))
+		line("out of reach: the sources, and what the sinks have got that keep all: %s; files of --set-aside", strings.Join(f.Beyond, ", "))
 	} else {
-		line("out of reach: the sources, and what others have copied from the sinks")
+		line("out of reach: the sources, and what others have copied from the sinks; files of --set-aside")
 	}
 	return b.String()
 }

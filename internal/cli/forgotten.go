@@ -22,8 +22,8 @@ type forgotten struct {
 	By      string   `json:"by"`
 	Keys    int      `json:"keys"`
 	States  []string `json:"states"`
-	// Stage is "waiting" for an owner, "deleted" from the state, or "gone" from the
-	// store.
+	// Stage is "waiting" for an owner, "deleted" from the state, "gone" from the store,
+	// or "not met": some of it was not deleted, and may live on.
 	Stage string `json:"stage"`
 	// Owner says, while the request waits, how the owner is.
 	Owner string `json:"owner,omitempty"`
@@ -31,9 +31,10 @@ type forgotten struct {
 	// edits have met.
 	Epoch   *epoch.Epoch `json:"epoch,omitempty"`
 	Entries *int64       `json:"entries,omitempty"`
-	// Unmet are states that had keys of another type by then than when it was asked:
-	// somebody has to ask again for them.
-	Unmet []string `json:"unmet,omitempty"`
+	// Unmet are states whose keys were not what they were when it was asked, so that
+	// nothing was deleted from them; GivenUp tells that it was taken back before.
+	Unmet   []string `json:"unmet,omitempty"`
+	GivenUp bool     `json:"given_up,omitzero"`
 	// Merged is the first epoch whose segments hold none of it, if there is one yet.
 	Merged *epoch.Epoch `json:"merged,omitempty"`
 	// Last is the last epoch of the log that refers to what may hold the entries.
@@ -101,7 +102,6 @@ type tracked struct {
 	request  epoch.Request
 	states   []string
 	found    bool // an epoch with its edits
-	unmet    []string
 	edits    epoch.Epoch
 	entries  int64
 	clean    bool // an epoch from which on nothing is referred to that was before the merge
@@ -183,13 +183,8 @@ func (f *forgetting) walk(ctx context.Context) (err error) {
 
 // pass looks at the next epoch of the log.
 func (t *tracked) pass(m epoch.Manifest) {
-	if t.done = m.Request >= t.request.N; t.done && !t.found && !t.clean && slices.Contains(m.Edits, t.request.Edits[0]) {
+	if t.done = m.Request >= t.request.N; t.done && !t.found && !t.clean && t.editedBy(m) {
 		t.found, t.edits, t.entries = true, m.Epoch, m.Counts["forgotten"]
-		for name, key := range sorted(t.request.Keys) {
-			if s, ok := m.State[name]; ok && s.Key != key {
-				t.unmet = append(t.unmet, name)
-			}
-		}
 	}
 	if t.clean = t.clean || t.isClean(m); t.clean {
 		if t.from == 0 {
@@ -203,10 +198,16 @@ func (t *tracked) pass(m epoch.Manifest) {
 // isClean tells whether an epoch refers to nothing that holds the entries: it was
 // made when the request was done, and the segments were merged.
 func (t *tracked) isClean(m epoch.Manifest) bool {
-	if m.Request < t.request.N || len(m.Edits) > 0 && slices.Contains(m.Edits, t.request.Edits[0]) {
+	if m.Request < t.request.N || t.editedBy(m) {
 		return false
 	}
 	return !slices.ContainsFunc(t.states, func(state string) bool { return m.State[state].Edited != 0 })
+}
+
+// editedBy tells whether an epoch's edits are some of the request's: those of states
+// that it has not met are left out.
+func (t *tracked) editedBy(m epoch.Manifest) bool {
+	return len(m.Edits) > 0 && slices.ContainsFunc(t.request.Edits, func(e epoch.Edit) bool { return slices.Contains(m.Edits, e) })
 }
 
 // dataObject is a data object of the live branch.
@@ -338,8 +339,14 @@ func (f *forgetting) one(ctx context.Context, t *tracked, all []dataObject, poin
 		Stage: "waiting", Savepoints: []heldPoint{}, Pins: []heldPoint{}, Branches: []string{}, Beyond: append([]string{}, f.beyond...),
 	}
 	out.Segments, out.Outboxes = t.holders(f, all)
+	unmet := f.owner.head.Unmet
+	if i := slices.IndexFunc(unmet, func(u epoch.Unmet) bool { return u.Request == t.request.N }); i >= 0 {
+		out.Unmet, out.GivenUp = unmet[i].States, unmet[i].GivenUp
+	} else if len(unmet) == epoch.MaxUnmet && t.request.N < unmet[0].Request {
+		out.Unmet = t.states // it isn't known any more
+	}
 	if t.found {
-		out.Epoch, out.Entries, out.Unmet = &t.edits, &t.entries, t.unmet
+		out.Epoch, out.Entries = &t.edits, &t.entries
 	}
 	if t.clean && t.from > f.floor {
 		out.Merged = &t.from
@@ -364,6 +371,8 @@ func (f *forgetting) one(ctx context.Context, t *tracked, all []dataObject, poin
 	switch {
 	case !t.done:
 		out.Owner = f.owner.tell(f.now)
+	case len(out.Unmet) > 0:
+		out.Stage = "not met"
 	case t.held || out.Segments.Number+out.Outboxes.Number > 0 || len(out.Savepoints)+len(out.Pins)+len(out.Branches) > 0:
 		out.Stage = "deleted"
 	default:

@@ -158,7 +158,7 @@ func Opening(head Manifest, me Build, live *Generation) Manifest {
 	m := Manifest{
 		Kind: Open, Position: head.Position, Version: head.Version, Build: head.Build, Superseded: head.Superseded,
 		Live: live, Covers: head.Covers, Now: head.Now, Sources: head.Sources, Watermarks: head.Watermarks,
-		State: head.State, Partial: head.Partial, Request: head.Request, Sinks: withoutOutboxes(head.Sinks),
+		State: head.State, Partial: head.Partial, Request: head.Request, Unmet: head.Unmet, Sinks: withoutOutboxes(head.Sinks),
 	}
 	if me.Version == head.Version {
 		m.Build = me

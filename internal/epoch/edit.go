@@ -9,6 +9,22 @@ import (
 // one epoch delete unless one request alone has as many: a manifest stays small.
 const MaxEdits = 1000
 
+// MaxUnmet bounds the requests of which a manifest says that they were not met: the
+// newest. Of one that is older than all of as many, it isn't known.
+const MaxUnmet = 1000
+
+// Unmet is a request to forget that was called done and did not delete everything that
+// it names. Every later manifest of the branch says so too: the entries may live on
+// under another name or key, however long ago that was.
+type Unmet struct {
+	Request uint64 `json:"request"`
+	// States are those whose entries it has not met: each has other keys than when it was
+	// asked, or is part of another state, or it isn't known.
+	States []string `json:"states"`
+	// GivenUp tells that somebody took the request back.
+	GivenUp bool `json:"given_up,omitzero"`
+}
+
 // EditHash is what stands for a key in an edit: the sha256, in hexadecimal, over
 // the job's id and the key's Avro encoding. So neither a request nor a manifest
 // tells the key. Whoever knows the job's id can still try keys one by one; of a

@@ -20,6 +20,9 @@ const (
 	// ForgetRequest asks the live branch's owner, of the moment or the next, to
 	// delete entries of its state.
 	ForgetRequest RequestKind = "forget"
+	// GiveUpRequest takes a request to forget back that waits for an owner: a build that
+	// would move the entries elsewhere may run. It was not done, and is told to be so.
+	GiveUpRequest RequestKind = "give up"
 	// UnreadableRequest stands for one that is damaged, or a later release's; By
 	// says what is the matter. Nobody makes it.
 	UnreadableRequest RequestKind = "unreadable"
@@ -40,6 +43,11 @@ type Request struct {
 	// Keys are the Avro schemas of their states' keys, as they were when it was asked:
 	// a state that has other keys by now has none of these entries under that hash.
 	Keys map[string]string `json:"keys,omitempty"`
+	// Version is the one of the epoch in which the keys were looked up: whether its
+	// states' keys are those of a later version is seen by its description.
+	Version string `json:"version,omitempty"`
+	// Of is the request that is given up; 0 in all others.
+	Of uint64 `json:"of,omitzero"`
 }
 
 func (r Request) encode() ([]byte, error) { return encode(r) }
@@ -58,12 +66,17 @@ func (j *Job) Ask(ctx context.Context, kind RequestKind, by string) (Request, er
 }
 
 // AskForget makes a request to delete entries: 1 to [MaxEdits] of them. keys are the
-// Avro schemas of their states' keys.
-func (j *Job) AskForget(ctx context.Context, edits []Edit, keys map[string]string, by string) (Request, error) {
+// Avro schemas of their states' keys in a version of the job.
+func (j *Job) AskForget(ctx context.Context, edits []Edit, keys map[string]string, version, by string) (Request, error) {
 	if len(edits) == 0 || len(edits) > MaxEdits {
 		return Request{}, fmt.Errorf("%s: a request to forget names 1 to %d entries, this one %d; ask more than once", j.name, MaxEdits, len(edits))
 	}
-	return j.ask(ctx, Request{Kind: ForgetRequest, By: by, Edits: edits, Keys: keys})
+	return j.ask(ctx, Request{Kind: ForgetRequest, By: by, Edits: edits, Keys: keys, Version: version})
+}
+
+// AskGiveUp makes a request that takes one to forget back.
+func (j *Job) AskGiveUp(ctx context.Context, of uint64, by string) (Request, error) {
+	return j.ask(ctx, Request{Kind: GiveUpRequest, By: by, Of: of})
 }
 
 func (j *Job) ask(ctx context.Context, r Request) (Request, error) {

@@ -166,14 +166,14 @@ func TestEditsStandInDataAlone(t *testing.T) {
 
 func TestRequestsToForget(t *testing.T) {
 	p := newProcess(t, store.NewMemory(), 1)
-	if _, err := p.job.AskForget(t.Context(), nil, nil, "ann"); err == nil {
+	if _, err := p.job.AskForget(t.Context(), nil, nil, "", "ann"); err == nil {
 		t.Error("a request to forget nothing was made")
 	}
-	if _, err := p.job.AskForget(t.Context(), make([]Edit, MaxEdits+1), nil, "ann"); err == nil {
+	if _, err := p.job.AskForget(t.Context(), make([]Edit, MaxEdits+1), nil, "", "ann"); err == nil {
 		t.Error("a request with too many entries was made")
 	}
 	edits := []Edit{{"spend", 7, "ab"}, {"shops", 9, "cd"}}
-	asked, err := p.job.AskForget(t.Context(), edits, map[string]string{"spend": `"string"`}, "ann")
+	asked, err := p.job.AskForget(t.Context(), edits, map[string]string{"spend": `"string"`}, "", "ann")
 	if err != nil || asked.N != 1 {
 		t.Fatalf("%+v, %v", asked, err)
 	}

@@ -82,6 +82,7 @@ type Manifest struct {
 	Superseded []Build                `json:"superseded,omitempty"`
 	Request    uint64                 `json:"request,omitzero"`
 	Edits      []Edit                 `json:"edits,omitempty"`
+	Unmet      []Unmet                `json:"unmet,omitempty"`
 	Sinks      map[string]SinkState   `json:"sinks,omitempty"`
 	// Counts are this epoch's sums for people: records read, dead letters.
 	Counts map[string]int64 `json:"counts,omitempty"`

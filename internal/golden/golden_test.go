@@ -187,7 +187,7 @@ func (p *place) forget(head epoch.Manifest, meter string) {
 		edits = append(edits, epoch.Edit{State: name, Slot: epoch.Slot(xxhash.Sum64(key) >> 48), Hash: epoch.EditHash(job.ID(), key)})
 		schemas[name] = head.State[name].Key
 	}
-	if _, err := job.AskForget(p.t.Context(), edits, schemas, "the generator"); err != nil {
+	if _, err := job.AskForget(p.t.Context(), edits, schemas, "", "the generator"); err != nil {
 		p.t.Fatal(err)
 	}
 }

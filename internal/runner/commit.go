@@ -25,7 +25,8 @@ type committer struct {
 	ahead    int                        // epochs that are open or being written
 	changed  chan struct{}              // closed and replaced when admit may look again
 
-	handed uint64 // the newest request to forget that the run has
+	unmet  []epoch.Unmet // of requests that no manifest calls done yet, in their order
+	handed uint64        // the newest request to forget that the run has
 }
 
 func newCommitter(ctx context.Context, r *runner) *committer {
@@ -106,7 +107,9 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 			}
 			look.Reset(sampleEvery)
 		case <-c.r.pulse.forgets.more:
-			c.forget(run)
+			if err := c.forget(hard, run); err != nil {
+				return err
+			}
 		case <-c.r.pulse.drain:
 			ends, err := run.Ends(hard)
 			if err != nil {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/sluicestream/sluice/internal/engine"
@@ -116,23 +117,22 @@ func (r *runner) findForgets(ctx context.Context) error {
 }
 
 // forget hands what is to be forgotten to the run, which does it before it reads
-// the next record.
-func (c *committer) forget(run *engine.Run) {
+// the next record. What a request can't meet is noted with the epoch that calls it done.
+func (c *committer) forget(ctx context.Context, run *engine.Run) error {
 	for _, request := range c.r.pulse.forgets.after(c.handed) {
-		c.handed = request.N
-		c.r.warnOfOtherKeys(request)
-		run.Forget(engine.Forget{Request: request.N, Edits: request.Edits})
-	}
-}
-
-// warnOfOtherKeys tells of what a request can't meet: states whose keys have another
-// type since it was made. Somebody has to ask again, for the new keys.
-func (r *runner) warnOfOtherKeys(request epoch.Request) {
-	for name, key := range request.Keys {
-		if spec := r.stateSpec(name); spec != nil && spec.Form.Key.String() != key {
-			r.o.Log.Warn("a request to forget was made for keys of another type; ask again for this state", "request", request.N, "state", name)
+		unmet, err := c.r.unmet(ctx, request)
+		if err != nil {
+			return err
 		}
+		c.handed = request.N
+		edits := request.Edits
+		if len(unmet.States) > 0 {
+			edits = slices.DeleteFunc(slices.Clone(edits), func(e epoch.Edit) bool { return slices.Contains(unmet.States, e.State) })
+			c.unmet = append(c.unmet, unmet)
+		}
+		run.Forget(engine.Forget{Request: request.N, Edits: edits})
 	}
+	return nil
 }
 
 // edits notes, in an epoch's manifest, what it has deleted by request, and that the
@@ -140,6 +140,7 @@ func (r *runner) warnOfOtherKeys(request epoch.Request) {
 // the states'.
 func (c *committer) edits(m *epoch.Manifest, e *engine.Epoch) {
 	m.Edits = e.Edits
+	c.noteUnmet(m, e.Request)
 	if len(e.Edits) == 0 {
 		return
 	}

@@ -167,7 +167,7 @@ func ask(t *testing.T, job *epoch.Job, user string, states ...string) uint64 {
 	for _, s := range states {
 		edits = append(edits, epoch.Edit{State: s, Slot: epoch.Slot(xxhash.Sum64(key) >> 48), Hash: epoch.EditHash(job.ID(), key)})
 	}
-	r, err := job.AskForget(t.Context(), edits, nil, "a test")
+	r, err := job.AskForget(t.Context(), edits, nil, "", "a test")
 	if err != nil {
 		t.Fatal(err)
 	}

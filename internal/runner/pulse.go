@@ -108,6 +108,7 @@ func (p *pulse) requests(ctx context.Context) {
 		case epoch.ForgetRequest:
 			p.r.o.Log.Info("asked to forget", "request", request.N, "entries", len(request.Edits), "by", request.By)
 			p.forgets.add(request)
+		case epoch.GiveUpRequest: // is for a start
 		case epoch.StopRequest:
 			p.done(request)
 			p.r.halt()

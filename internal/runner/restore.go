@@ -43,7 +43,11 @@ func (r *runner) check(ctx context.Context) error {
 	if !begun {
 		return r.checkFirst()
 	}
-	if _, err = r.compare(ctx, m); err != nil {
+	found, err := r.compare(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := r.awaitForgetting(ctx, m, found); err != nil {
 		return err
 	}
 	return memory.Admit(epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, needs(m), r.o.Limit)

@@ -120,7 +120,11 @@ type runner struct {
 	pulse  pulse
 	left   leftovers
 	guard  *memory.Guard
-	halt   context.CancelFunc // ends the run as a signal does
+
+	givenUp map[uint64]bool // requests to forget that were taken back
+	unmoved uint64          // the newest request that was there when it was seen that no entries move that one waits for
+
+	halt context.CancelFunc // ends the run as a signal does
 
 	cleaning *cleaning // nil: nothing is cleaned up
 	saving   *saving   // nil: no savepoints are made
@@ -299,6 +303,10 @@ func (r *runner) attempt(ctx context.Context) error {
 		return err
 	}
 	c.groups = r.newGroups(run.Groups())
+	head, _ = r.owner.Head()
+	if err := r.awaitForgetting(ctx, head, r.stored); err != nil { // somebody may have asked since it was checked
+		return err
+	}
 	if err := r.adopt(ctx); err != nil {
 		return err
 	}
@@ -311,7 +319,9 @@ func (r *runner) attempt(ctx context.Context) error {
 	c.begin()
 	c.groups.start(ctx)
 	defer c.groups.end()
-	c.forget(run) // before it reads
+	if err := c.forget(ctx, run); err != nil { // before it reads
+		return err
+	}
 	head, _ = r.owner.Head()
 	r.saving.committed(head) // which may be what an owner before made no savepoint of any more
 	run.Start(ctx)

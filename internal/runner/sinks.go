@@ -233,7 +233,7 @@ func deliveryOf(o epoch.Owed, hash, sink string) deliver.Owed {
 func carried(m epoch.Manifest) epoch.Manifest {
 	next := epoch.Manifest{
 		Now: m.Now, Sources: maps.Clone(m.Sources), Watermarks: m.Watermarks,
-		State: maps.Clone(m.State), Partial: m.Partial, Request: m.Request, Sinks: map[string]epoch.SinkState{},
+		State: maps.Clone(m.State), Partial: m.Partial, Request: m.Request, Unmet: m.Unmet, Sinks: map[string]epoch.SinkState{},
 	}
 	if next.State == nil {
 		next.State = map[string]epoch.StateEntry{}

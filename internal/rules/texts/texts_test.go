@@ -138,6 +138,7 @@ func examples() []example {
 		{err: &runner.ConsentError{Job: "spend", Flag: "set-aside", Name: "shop", Names: []string{"shops"}}, begins: "spend: ", says: []string{"--set-aside shop", "shops"}},
 		{err: &runner.ConsentError{Job: "spend", Flag: "drop", Name: "shop"}, begins: "spend: ", says: []string{"--drop shop", "leave it out"}},
 		{err: &runner.MigrationError{At: at(), State: "shops", Entry: &carry.EntryError{State: "shops", Key: "ann", Function: "main.v1to2", Cause: errors.New("too long")}}, begins: atText, says: []string{"state shops, key ann: main.v1to2: too long", "Nothing was changed", "--set-aside shops=FILE"}},
+		{err: &runner.WaitingForgetError{At: at(), Requests: []uint64{3, 4}, States: []string{"shops"}}, begins: atText, says: []string{"request 3 to forget and 1 more", "shops", "No state was changed", "--give-up 3"}},
 		{err: &carry.EntryError{State: "shops", Key: "ann", Cause: errors.New("too long")}, part: "a MigrationError", says: []string{"state shops, key ann", "too long"}},
 
 		{err: &runner.ImportError{Job: "spend", State: "spend", Place: "file spend.csv, row 3 (line 4)", Cause: errors.New("nobody owes us money")}, begins: "spend: state spend: ", says: []string{"file spend.csv, row 3 (line 4)", "nobody owes us money", "Nothing was made"}},
