@@ -121,6 +121,9 @@ func TestBeginBranchGoesOnAfterEachCall(t *testing.T) {
 		if killed.begun.File.Branch != "" && killed.begun.File.Branch != again.begun.File.Branch {
 			t.Fatalf("killed at call %d: branch %s was begun, and %s goes on", call, killed.begun.File.Branch, again.begun.File.Branch)
 		}
+		if pins, err := again.job.Pins(t.Context()); err != nil || len(pins) != 0 {
+			t.Fatalf("killed at call %d: pins are left: %v, %v", call, pins, err)
+		}
 		branches, err := again.job.Branches(t.Context())
 		if err != nil || len(branches) != 2 {
 			t.Fatalf("killed at call %d: branches %v, %v", call, branches, err)

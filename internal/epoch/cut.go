@@ -233,12 +233,12 @@ func EndsOf(live LiveRecord, finals map[string]Head) *Ends {
 
 // Before is where the generation before has ended: a rollback starts there. ok is
 // false for a job's first.
-func (r LiveRecord) Before() (p Point, ok bool) {
-	if r.Ends == nil {
+func (l LiveRecord) Before() (p Point, ok bool) {
+	if l.Ends == nil {
 		return p, false
 	}
-	p = Point{r.Ends.Branch, map[string]Epoch{}}
-	for task, final := range r.Ends.Tasks {
+	p = Point{l.Ends.Branch, map[string]Epoch{}}
+	for task, final := range l.Ends.Tasks {
 		p.Tasks[task] = final.Epoch
 	}
 	return p, true

@@ -169,6 +169,9 @@ func TestOpening(t *testing.T) {
 	}
 	// Another version keeps the run that it found until it has migrated.
 	other := Opening(head, Build{Executable: "new", Version: "w"}, nil)
+	if other.WriterBuild != (Build{Executable: "new", Version: "w"}) || got.WriterBuild != (Build{}) {
+		t.Errorf("written by %s, and by %s", other.WriterBuild, got.WriterBuild)
+	}
 	if other.Build != old || other.Version != "v" || !slices.Equal(other.Superseded, head.Superseded) {
 		t.Errorf("another version's opening is %+v", other)
 	}

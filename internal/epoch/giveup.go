@@ -24,7 +24,8 @@ func (e *LiveBranchError) ExitCode() int { return 13 }
 // GiveUp ends a branch that follows, and has not been live: it seals the next name
 // of each of its logs, name 0 of one without a base, and takes its pins away then
 // (H11b, H16). It may be called again after a crash, and for a branch of which there
-// is nothing but pins. by is who gave it up, for people.
+// is nothing but pins: that gets a record, so that nobody can begin it any more. by is
+// who gave it up, for people.
 func (j *Job) GiveUp(ctx context.Context, branch string, writer Writer, by string) error {
 	records, err := j.LiveRecords(ctx, nil)
 	if err != nil {
@@ -34,6 +35,13 @@ func (j *Job) GiveUp(ctx context.Context, branch string, writer Writer, by strin
 		return &LiveBranchError{At: At{Job: j.name, Branch: branch}, Live: Generation(max(i, 0))}
 	}
 	if err := CheckName("branch", branch); err != nil {
+		return err
+	}
+	record := BranchFile{Format: Format, JobID: j.file.JobID, Branch: branch, Kind: GivenUp, By: by, Time: j.now()}
+	if len(records) > 0 {
+		record.Layout = records[len(records)-1].Layout
+	}
+	if err := j.makeRecord(ctx, BranchPath(branch), record.encode); err != nil {
 		return err
 	}
 	if _, err := j.SealBranch(ctx, branch, writer, by); err != nil {

@@ -72,6 +72,7 @@ const (
 	Failover BranchKind = "failover"
 	Fresh    BranchKind = "fresh"
 	Reshard  BranchKind = "reshard"
+	GivenUp  BranchKind = "given up" // a branch that was given up before it had a record
 )
 
 // Functions are the names that a build has for the functions of a job, where they

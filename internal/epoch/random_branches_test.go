@@ -347,12 +347,38 @@ func (w *upgrades) check() {
 			w.t.Fatalf("position %d was done as %s, and is %s's", p, where, m.Branch)
 		}
 	}
+	w.checkCuts(j)
 	for i, p := range w.sink.rows {
 		if p != Position(i+1) {
 			w.t.Fatalf("the sink has positions %v", w.sink.rows)
 		}
 		if hash, ok := w.done[p]; ok && w.took[p] != hash {
 			w.t.Fatalf("the sink has other rows of position %d than %s holds", p, w.where[p])
+		}
+	}
+}
+
+// checkCuts holds what each generation began with against what the one before ended
+// with.
+func (w *upgrades) checkCuts(j *Job) {
+	records, err := j.LiveRecords(background, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, r := range records[min(1, len(records)):] {
+		final, err := j.ManifestBelow(background, r.Ends.Branch, FirstTask, r.Ends.Tasks[FirstTask].Epoch)
+		begin, berr := j.ManifestBelow(background, r.Branch, FirstTask, r.Covers[FirstTask])
+		if err != nil || berr != nil {
+			continue // cleaned away
+		}
+		if !AtEnd(begin, final) {
+			w.t.Fatalf("generation %d begins at %+v, and the one before ended at %+v", r.N, begin, final)
+		}
+		if had, has := final.Sinks["out"], begin.Sinks["out"]; had.Record != has.Record || had.Confirmed != has.Confirmed {
+			w.t.Fatalf("generation %d knows %+v of the sink, and the one before knew %+v", r.N, has, had)
+		}
+		if begin.Build != final.Build && !hasBuild(begin.Superseded, final.Build) {
+			w.t.Fatalf("generation %d does not say that it replaces %s", r.N, final.Build)
 		}
 	}
 }
