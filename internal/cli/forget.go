@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json/jsontext"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/state"
+	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -34,7 +36,8 @@ func forgetCommand(p *place) *cobra.Command {
 		Short: "Delete the entries of keys from a job's state",
 		Long: `Delete the entries of keys from a job's state: of all states that can have such a key,
 or of those that --state names; of a map or list state all that the key has. KEY is
-written as for sluice state read. The job's owner deletes them before the first record
+written as for sluice state read; one that is written as a JSON object is the key of
+states with such keys only, unless --state names others. The job's owner deletes them before the first record
 of an epoch: what the table's changes and sinks make of a delete happens, and records
 that come later make new entries. The request holds no key, but a hash of it.
 
@@ -119,7 +122,7 @@ func (f forgets) edits(s snapshot) (edits []epoch.Edit, schemas map[string]strin
 	}
 	for _, text := range f.keys {
 		var faults []string
-		found := false
+		found, object := false, isObject(text)
 		for name, entry := range sorted(s.epoch.State) {
 			if len(f.states) > 0 && !slices.Contains(f.states, name) {
 				continue
@@ -127,6 +130,10 @@ func (f forgets) edits(s snapshot) (edits []epoch.Edit, schemas map[string]strin
 			form, err := state.FormOf(name, entry)
 			if err != nil {
 				return nil, nil, err
+			}
+			if len(f.states) == 0 && object && form.Key.Kind() != schema.KindRecord {
+				faults = append(faults, fmt.Sprintf("%s has keys of %s, and the text is an object's: name the state with --state if it is meant as it is", name, shape(form.Key)))
+				continue
 			}
 			key, err := encodeKey(form.Key, text)
 			if err != nil {
@@ -150,6 +157,13 @@ func (f forgets) edits(s snapshot) (edits []epoch.Edit, schemas map[string]strin
 		}
 	}
 	return edits, schemas, nil
+}
+
+// isObject tells whether a key is written as a struct's: states of other keys are not
+// meant by it then.
+func isObject(text string) bool {
+	v := jsontext.Value(text)
+	return v.IsValid() && v.Kind() == '{'
 }
 
 // awaitForgotten waits until the newest epoch calls a request done.

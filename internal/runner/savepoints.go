@@ -116,8 +116,13 @@ func (r *runner) save(ctx context.Context, g *saving, m epoch.Manifest) error {
 			failed = first(failed, err)
 			continue
 		}
+		var kept error
 		for _, old := range s.Beyond(append(all, made...)) {
-			failed = first(failed, r.job.DropSavepoint(ctx, old))
+			kept = first(kept, r.job.DropSavepoint(ctx, old))
+		}
+		if kept != nil { // it is lacking still, so that the next epoch tries again
+			failed = first(failed, kept)
+			continue
 		}
 		g.mu.Lock()
 		g.made[s.Label] = s.NameAt(m.Now)

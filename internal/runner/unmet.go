@@ -70,8 +70,8 @@ func (c *committer) noteUnmet(m *epoch.Manifest, upTo uint64) {
 		u := c.unmet[0]
 		c.unmet = c.unmet[1:]
 		m.Unmet = append(slices.Clip(m.Unmet), u)
-		if !u.GivenUp {
-			c.r.o.Log.Warn("a request to forget could not be met: the keys have changed since it was made; ask again", "request", u.Request, "states", strings.Join(u.States, ", "))
+		for _, name := range u.States {
+			c.r.o.Log.Warn("a request to forget is not met in a state: it was given up, or the keys have changed since; ask again for what is there now", "request", u.Request, "state", name)
 		}
 	}
 	m.Unmet = m.Unmet[max(0, len(m.Unmet)-epoch.MaxUnmet):]

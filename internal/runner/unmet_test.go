@@ -83,3 +83,24 @@ func TestForgettingOfOtherKeys(t *testing.T) {
 		t.Errorf("the head says %d, edits %v, %+v", m.Request, m.Edits, m.Unmet)
 	}
 }
+
+// What was asked of a version before, behind the start that has adopted the next, is
+// met only where the keys are known to be the same.
+func TestForgettingOfAVersionBefore(t *testing.T) {
+	test := sluicetest.New(t, billing(0, sluice.NewState[string, bill]("bill")))
+	sluicetest.Feed(test, "visits", visit{"ann", "a", 1})
+	test.Step()
+	_, job := theStore(t, test)
+	before := head(t, job()).Version
+	test.Replace(billing(0, sluice.NewState[string, bill]("invoice").TakesOver("bill")))
+	sluicetest.Feed(test, "visits", visit{"bob", "a", 1})
+	test.Step()
+	r, err := job().AskForget(t.Context(), []epoch.Edit{{State: "bill", Slot: 1, Hash: "1"}}, map[string]string{"bill": `"string"`}, before, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	test.Step()
+	if m := head(t, job()); m.Request != r.N || len(m.Edits) != 0 || len(m.Unmet) != 1 || m.Unmet[0].GivenUp {
+		t.Errorf("the head says %d, edits %v, %+v", m.Request, m.Edits, m.Unmet)
+	}
+}
