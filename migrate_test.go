@@ -573,7 +573,9 @@ func TestSetAsideOfAList(t *testing.T) {
 		return visitToText(v)
 	}
 	m := newMigrating(t, first(), payment{1, "ann", 5}, payment{2, "ann", 7}, payment{3, "ann", 11}, payment{4, "zoe", 7})
-	m.Options(func(o *sluice.Options) { o.SetAside = map[string]string{"all": filepath.Join(t.TempDir(), "failed.jsonl")} })
+	m.Options(func(o *sluice.Options) {
+		o.SetAside = map[string]string{"all": filepath.Join(t.TempDir(), "failed.jsonl")}
+	})
 	m.becomes(list(sluice.NewListState[string, visitText]("all").Migrate(sluice.Migrate(not7))), "all",
 		map[string]string{`"ann" 0`: `{"Cents":"5"}`, `"ann" 1`: `{"Cents":"11"}`, `"zoe" 0`: `{"Cents":"1"}`})
 }
