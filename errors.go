@@ -31,6 +31,9 @@ type (
 	RefusedError = runner.RefusedError
 	// MigrationError says which entry of a state can't be carried over.
 	MigrationError = runner.MigrationError
+	// WaitingForgetError says that a request to forget waits for a state that this
+	// build would move away from under it.
+	WaitingForgetError = runner.WaitingForgetError
 	// ConsentError says that a consent names what would not be dropped.
 	ConsentError = runner.ConsentError
 	// DisagreeError says that a sink and the epoch log disagree.
