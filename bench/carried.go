@@ -314,7 +314,7 @@ func migrateByHand(in io.Reader, out io.Writer, form state.Form, f func(account)
 		return avrofile.Summary{}, err
 	}
 	meta := map[string]string{}
-	for _, key := range []string{"sluice.format", "sluice.state"} {
+	for _, key := range []string{"sluice.format", "sluice.state", "sluice.deletes"} {
 		meta[key] = r.Meta(key)
 	}
 	w := avrofile.New(out, avrofile.Options{Schema: form.Schema().String(), Meta: meta})
