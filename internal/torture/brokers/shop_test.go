@@ -167,24 +167,12 @@ func (s *shop) run(job string, args ...string) *process {
 // to time out.
 func (s *shop) drain(p *process, job string) {
 	s.t.Helper()
-	const pending = 10
-	for tries := 1; ; tries++ {
-		stop := launch(s.t, s.env, job, "stop", "--drain", "--store", s.storeOf(job))
-		if code := stop.wait(s.t); code != 0 {
-			s.t.Fatalf("stop --drain: exit code %d\n%s", code, tail(stop.said()))
-		}
-		code := p.wait(s.t)
-		if code == 0 {
-			break
-		}
-		// What a kill has left open ends with its time-out at the latest, which is
-		// longer than the grace: then the next start delivers the rest.
-		if code != pending || tries == 3 {
-			s.t.Fatalf("the drained job: exit code %d\n%s", code, tail(p.said()))
-		}
-		s.t.Logf("the drained job had deliveries pending; it is started again")
-		p = s.run(job)
-		p.must(s.t, "opened", 1)
+	stop := launch(s.t, s.env, job, "stop", "--drain", "--store", s.storeOf(job))
+	if code := stop.wait(s.t); code != 0 {
+		s.t.Fatalf("stop --drain: exit code %d\n%s", code, tail(stop.said()))
+	}
+	if code := p.wait(s.t); code != 0 {
+		s.t.Fatalf("the drained job: exit code %d\n%s", code, tail(p.said()))
 	}
 	stopped := time.Now()
 	s.decided()
