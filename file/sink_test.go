@@ -99,9 +99,17 @@ type newerChange struct {
 	Row connectortest.NewerRow `json:"row"`
 }
 
-// damaged lets the suite damage a folder's record.
-func damaged(dir string) connectortest.System {
-	return connectortest.System{Damage: func(t *testing.T) { write(t, filepath.Join(dir, ".sluice", "record.json"), []byte("{")) }}
+// system lets the suite damage a folder's record, and lose it. A folder is one
+// sink's, so that there is no elsewhere, and it refuses no row.
+func system(dir string) connectortest.System {
+	return connectortest.System{
+		Damage: func(t *testing.T) { write(t, filepath.Join(dir, ".sluice", "record.json"), []byte("{")) },
+		Lose: func(t *testing.T) {
+			if err := os.RemoveAll(filepath.Join(dir, ".sluice")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
 }
 
 func sameRow(_ string, r connectortest.Row) connectortest.Row { return r }
@@ -138,7 +146,7 @@ func TestSinkSuite(t *testing.T) {
 					Sink: file.Append[connectortest.Row](dir), Opening: fast, Faults: faults(file.Append[connectortest.Row](dir)),
 					Read:      func(t *testing.T) []connectortest.Row { return readJSON[connectortest.Row](t, dir) },
 					ReadNewer: func(t *testing.T) []connectortest.NewerRow { return readJSON[connectortest.NewerRow](t, dir) },
-					System:    damaged(dir),
+					System:    system(dir),
 				}
 			},
 			Table: func(t *testing.T) connectortest.TableFixture {
@@ -154,7 +162,7 @@ func TestSinkSuite(t *testing.T) {
 					return all
 				}
 				return connectortest.TableFixture{
-					Sink: file.Upsert(dir, sameRow), Opening: fast, Faults: faults(file.Upsert(dir, sameRow)), System: damaged(dir), Log: log,
+					Sink: file.Upsert(dir, sameRow), Opening: fast, Faults: faults(file.Upsert(dir, sameRow)), System: system(dir), Log: log,
 					Read: func(t *testing.T) map[string]connectortest.Row { return table(log(t)) },
 					ReadNewer: func(t *testing.T) map[string]connectortest.NewerRow {
 						rows := map[string]connectortest.NewerRow{}
@@ -172,7 +180,7 @@ func TestSinkSuite(t *testing.T) {
 			Stream: func(t *testing.T) connectortest.StreamFixture {
 				dir := filepath.Join(t.TempDir(), "out")
 				return connectortest.StreamFixture{
-					Sink: file.Append[connectortest.Row](dir, file.AsCSV()), Opening: fast, Faults: faults(file.Append[connectortest.Row](dir, file.AsCSV())), System: damaged(dir),
+					Sink: file.Append[connectortest.Row](dir, file.AsCSV()), Opening: fast, Faults: faults(file.Append[connectortest.Row](dir, file.AsCSV())), System: system(dir),
 					Read: func(t *testing.T) []connectortest.Row {
 						var all []connectortest.Row
 						for _, r := range readCSV(t, dir) {
@@ -197,7 +205,7 @@ func TestSinkSuite(t *testing.T) {
 					return all
 				}
 				return connectortest.TableFixture{
-					Sink: file.Upsert(dir, sameRow, file.AsCSV()), Opening: fast, Faults: faults(file.Upsert(dir, sameRow, file.AsCSV())), System: damaged(dir), Log: log,
+					Sink: file.Upsert(dir, sameRow, file.AsCSV()), Opening: fast, Faults: faults(file.Upsert(dir, sameRow, file.AsCSV())), System: system(dir), Log: log,
 					Read: func(t *testing.T) map[string]connectortest.Row { return table(log(t)) },
 				}
 			},

@@ -24,6 +24,7 @@ import (
 type progressTopic struct {
 	client *kgo.Client
 	clock  env.Clock
+	log    *slog.Logger
 	name   string
 }
 
@@ -98,6 +99,8 @@ const (
 	readPause  = 50 * time.Millisecond
 	fetchWait  = 250 * time.Millisecond
 	fetchBytes = 8 << 20
+	// heldFor is how long an open transaction is waited for in silence.
+	heldFor = 2 * time.Second
 )
 
 // read reads all records that are committed up to the topic's end as it is now. It
@@ -205,7 +208,12 @@ func (p *progressTopic) readOnce(ctx context.Context) (found *progress, held int
 		return nil, held, err
 	}
 	found = &progress{map[string]progressEntry{}, end}
+	waits := p.clock.Now().Add(heldFor)
 	for next < end {
+		if held >= 0 && !waits.IsZero() && p.clock.Now().After(waits) {
+			waits = time.Time{}
+			p.log.Warn("waiting for the end of a transaction that is open", "topic", p.name, "error", p.holder(ctx, held, errHeld))
+		}
 		part, err := p.fetch(ctx, at, next, committedOnly)
 		if err != nil {
 			return nil, held, err
@@ -228,6 +236,9 @@ func (p *progressTopic) readOnce(ctx context.Context) (found *progress, held int
 				continue
 			}
 			found.newest[string(r.Key)] = progressEntry{r.Offset, r.Value, identity{r.ProducerID, r.ProducerEpoch}}
+		}
+		if after > next {
+			waits = p.clock.Now().Add(heldFor)
 		}
 		next = after
 	}
@@ -253,6 +264,9 @@ func (p *progressTopic) untouched(ctx context.Context, from, to int64, key []byt
 	}
 	return nil
 }
+
+// errHeld says why a reading doesn't come to the topic's end.
+var errHeld = errors.New("the job's progress can't be read to its end")
 
 // errMissed says that a reading has missed a record.
 var errMissed = errors.New("a record of this sink is there that wasn't when the job's progress was read")

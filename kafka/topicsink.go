@@ -107,7 +107,7 @@ func (s topicSink) Open(ctx context.Context, o connector.Opening, key connector.
 	t := &target{
 		env: o.Env, log: log, key: key, sink: s, job: o.Job, client: client,
 		transaction: o.TransactionPrefix + key.JobID + "/" + key.Task + "/" + key.Sink,
-		progress:    progressTopic{client: client, clock: o.Env.Clock, name: o.Job + progressSuffix},
+		progress:    progressTopic{client: client, clock: o.Env.Clock, log: log, name: o.Job + progressSuffix},
 	}
 	err = s.prepare(ctx)
 	if err == nil {
