@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"github.com/sluicestream/sluice/internal/twos"
 	"math/big"
 	"strconv"
 )
@@ -103,9 +104,6 @@ func appendDecimal(dst, raw []byte, scale int) []byte {
 		var room [most64]byte
 		return appendNumeric(dst, strconv.AppendUint(room[:0], magnitude, 10), scale, v < 0)
 	}
-	v := new(big.Int).SetBytes(raw)
-	if raw[0] >= 0x80 {
-		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(raw))))
-	}
+	v := twos.Int(raw)
 	return appendNumeric(dst, new(big.Int).Abs(v).Append(nil, 10), scale, v.Sign() < 0)
 }

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"slices"
 	"unsafe"
+
+	"github.com/sluicestream/sluice/internal/twos"
 )
 
 // encodeDecimal writes a big.Rat, or a pointer to one, as its unscaled value:
@@ -36,44 +38,11 @@ func unscaled(s *Schema, r *big.Rat) ([]byte, error) {
 	if v.CmpAbs(powerOfTen(s.precision)) >= 0 {
 		return nil, fmt.Errorf("%s has more digits than a %s", r.RatString(), s.Word())
 	}
-	return appendTwos(nil, v), nil
+	return twos.Append(nil, v), nil
 }
 
 func powerOfTen(n int) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
-}
-
-// appendTwos appends v in two's complement, in the fewest bytes.
-func appendTwos(dst []byte, v *big.Int) []byte {
-	if v.Sign() >= 0 {
-		raw := v.Bytes()
-		if len(raw) == 0 || raw[0] >= 0x80 {
-			dst = append(dst, 0)
-		}
-		return append(dst, raw...)
-	}
-	// -v-1 has the same bytes as v, each turned over.
-	raw := new(big.Int).Not(v).Bytes()
-	if len(raw) == 0 || raw[0] >= 0x80 {
-		raw = slices.Concat([]byte{0}, raw)
-	}
-	for _, b := range raw {
-		dst = append(dst, ^b)
-	}
-	return dst
-}
-
-// fromTwos is the reverse of appendTwos; it takes more bytes than needed too.
-func fromTwos(raw []byte) *big.Int {
-	v := new(big.Int)
-	if len(raw) == 0 || raw[0] < 0x80 {
-		return v.SetBytes(raw)
-	}
-	turned := make([]byte, len(raw))
-	for i, b := range raw {
-		turned[i] = ^b
-	}
-	return v.Not(v.SetBytes(turned))
 }
 
 // readUnscaled returns the unscaled value that raw is of a decimal of s.
@@ -82,7 +51,7 @@ func readUnscaled(s *Schema, raw []byte) (*big.Int, error) {
 	if len(raw) > s.precision {
 		return nil, fmt.Errorf("%d bytes are more than a %s", len(raw), s.Word())
 	}
-	v := fromTwos(raw)
+	v := twos.Int(raw)
 	if v.CmpAbs(powerOfTen(s.precision)) >= 0 {
 		return nil, fmt.Errorf("%v has more digits than a %s", v, s.Word())
 	}

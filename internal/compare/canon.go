@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sluicestream/sluice/internal/twos"
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -245,7 +246,7 @@ func ofBytes(s *schema.Schema) canon {
 	switch {
 	case s.Logical() == schema.LogicalDecimal:
 		scale := s.Scale()
-		return func(dst []byte, in *scan) []byte { return appendDecimal(dst, fromTwos(read(in)), scale) }
+		return func(dst []byte, in *scan) []byte { return appendDecimal(dst, twos.Int(read(in)), scale) }
 	case classOf(s) == number: // an unsigned integer of 64 bits
 		return func(dst []byte, in *scan) []byte {
 			b := read(in)

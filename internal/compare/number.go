@@ -118,15 +118,6 @@ func scientific(negative bool, digits []byte, exponent int) []byte {
 	return strconv.AppendInt(out, int64(exponent), 10)
 }
 
-// fromTwos reads an integer in two's complement, big-endian.
-func fromTwos(b []byte) *big.Int {
-	v := new(big.Int).SetBytes(b)
-	if len(b) > 0 && b[0] >= 0x80 {
-		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
-	}
-	return v
-}
-
 // quantity is a number in its canonical form, for being reckoned with.
 type quantity struct {
 	approx float64

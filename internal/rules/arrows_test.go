@@ -27,7 +27,7 @@ var arrows = []arrow{
 
 	// The contract, and what it stands on.
 	{"env", "", ""},
-	{"schema", "", ""},
+	{"schema", "internal/twos", ""},
 	{"connector", "env schema", ""},
 	{"connector/connectortest", "connector env schema internal/faultenv internal/forgetful", ""},
 	{"store", "env", ""},
@@ -41,7 +41,7 @@ var arrows = []arrow{
 	{"codec", "connector schema env", ""},
 	{"kafka/...", "codec connector env schema kafka/...", "github.com/twmb/franz-go"},
 	{"file", "codec connector env schema", "github.com/klauspost/compress"},
-	{"postgres", "connector env schema", "github.com/jackc/pgx/v5"},
+	{"postgres", "connector env schema internal/twos", "github.com/jackc/pgx/v5"},
 
 	{"kafka/embedded", "", "github.com/twmb/franz-go"},
 
@@ -51,13 +51,14 @@ var arrows = []arrow{
 	{"internal/memory", "internal/epoch", ""},
 	{"internal/scaffold", "", ""},
 	{"internal/avrofile", "", "github.com/klauspost/compress"},
-	{"internal/tabular", "schema internal/avrofile", "github.com/parquet-go/parquet-go"},
+	{"internal/tabular", "schema internal/avrofile internal/twos", "github.com/parquet-go/parquet-go"},
 	{"internal/vitals", "env", ""},
 	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
-	{"internal/compare", "connector schema store internal/epoch internal/outbox", "github.com/cespare/xxhash/v2"},
+	{"internal/compare", "connector schema store internal/epoch internal/outbox internal/twos", "github.com/cespare/xxhash/v2"},
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
 	{"internal/golden", "", ""},
+	{"internal/twos", "", ""},
 	{"internal/state/statetest", "env schema store internal/epoch internal/state", ""},
 	{"internal/carry", "connector schema internal/epoch internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/migrate", "env schema store internal/carry internal/epoch internal/state", ""},

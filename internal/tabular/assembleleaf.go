@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/sluicestream/sluice/internal/twos"
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -299,7 +300,7 @@ func decimalLeaf(kind parquet.Kind, scale int, want *schema.Schema) leafValue {
 			if len(v.ByteArray()) > mostDecimalBytes {
 				return dst, &misfit{"", want.Word(), fmt.Sprintf("a number of %d bytes", len(v.ByteArray()))}
 			}
-			n = fromTwos(v.ByteArray())
+			n = twos.Int(v.ByteArray())
 		}
 		found := n
 		if shift >= 0 {
@@ -314,7 +315,7 @@ func decimalLeaf(kind parquet.Kind, scale int, want *schema.Schema) leafValue {
 		if n.CmpAbs(limit) >= 0 {
 			return dst, &misfit{"", want.Word(), fmt.Sprintf("%ve-%d", found, scale)}
 		}
-		return appendSized(dst, want, twos(n))
+		return appendSized(dst, want, twos.Append(nil, n))
 	}
 }
 

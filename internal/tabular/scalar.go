@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicestream/sluice/internal/twos"
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -228,39 +229,7 @@ func parseDecimal(s *schema.Schema, text string) ([]byte, error) {
 	if sign {
 		v.Neg(v)
 	}
-	return twos(v), nil
-}
-
-// twos writes a number in two's complement, big-endian, in the fewest bytes.
-func twos(v *big.Int) []byte {
-	if v.Sign() >= 0 {
-		raw := v.Bytes()
-		if len(raw) == 0 || raw[0] >= 0x80 {
-			raw = slices.Concat([]byte{0}, raw)
-		}
-		return raw
-	}
-	raw := new(big.Int).Not(v).Bytes() // -v-1 has the same bytes, each turned over
-	if len(raw) == 0 || raw[0] >= 0x80 {
-		raw = slices.Concat([]byte{0}, raw)
-	}
-	for i := range raw {
-		raw[i] = ^raw[i]
-	}
-	return raw
-}
-
-// fromTwos is the reverse of twos.
-func fromTwos(raw []byte) *big.Int {
-	v := new(big.Int)
-	if len(raw) == 0 || raw[0] < 0x80 {
-		return v.SetBytes(raw)
-	}
-	turned := make([]byte, len(raw))
-	for i, b := range raw {
-		turned[i] = ^b
-	}
-	return v.Not(v.SetBytes(turned))
+	return twos.Append(nil, v), nil
 }
 
 // appendSized appends what is bytes, or a fixed that a number in two's complement
