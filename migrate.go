@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/schema"
@@ -53,7 +52,7 @@ func (s State[K, S]) MigrateKeys[Old comparable](f func(Old, S) iter.Seq2[K, S],
 	if merge != nil {
 		s.carry.Merge = merge
 	}
-	s.carry.Keys = &carry.Keys[K, S]{Function: nameOf(f), Alike: takesKeys[Old], Open: func(key, _ *schema.Schema) (func(key, _ []byte, v S) (iter.Seq2[K, S], error), error) {
+	s.carry.Keys = &carry.Keys[K, S]{Function: carry.FunctionName(f), Alike: takesKeys[Old], Open: func(key, _ *schema.Schema) (func(key, _ []byte, v S) (iter.Seq2[K, S], error), error) {
 		read, err := keyReader[Old](key)
 		if err != nil {
 			return nil, err
@@ -100,7 +99,7 @@ func (s MapState[K, E, V]) MigrateKeys[OldKey, OldElement comparable](f func(Old
 	if merge != nil {
 		s.carry.Merge = merge
 	}
-	s.carry.Keys = &carry.Keys[engine.Pair[K, E], V]{Function: nameOf(f), Alike: takesElements[OldKey, OldElement], Open: func(key, element *schema.Schema) (func(key, element []byte, v V) (iter.Seq2[engine.Pair[K, E], V], error), error) {
+	s.carry.Keys = &carry.Keys[engine.Pair[K, E], V]{Function: carry.FunctionName(f), Alike: takesElements[OldKey, OldElement], Open: func(key, element *schema.Schema) (func(key, element []byte, v V) (iter.Seq2[engine.Pair[K, E], V], error), error) {
 		readKey, err := keyReader[OldKey](key)
 		if err != nil {
 			return nil, err
@@ -148,7 +147,7 @@ func (s ListState[K, V]) Migrate(m Migration[V]) ListState[K, V] {
 // MigrateKeys is [State.MigrateKeys], for each value of the list. Values that come
 // to one key stand there in the order of the old keys, and of their old lists.
 func (s ListState[K, V]) MigrateKeys[Old comparable](f func(Old, V) iter.Seq2[K, V]) ListState[K, V] {
-	s.carry.Keys = &carry.Keys[engine.Pair[K, int64], V]{Function: nameOf(f), Alike: takesKeys[Old], Open: func(key, _ *schema.Schema) (func(key, _ []byte, v V) (iter.Seq2[engine.Pair[K, int64], V], error), error) {
+	s.carry.Keys = &carry.Keys[engine.Pair[K, int64], V]{Function: carry.FunctionName(f), Alike: takesKeys[Old], Open: func(key, _ *schema.Schema) (func(key, _ []byte, v V) (iter.Seq2[engine.Pair[K, int64], V], error), error) {
 		read, err := keyReader[Old](key)
 		if err != nil {
 			return nil, err
@@ -191,14 +190,6 @@ func taking[S any](takes []carry.Taken[S], name string, chain []Migration[S]) []
 		t.Chain = chain[0].chain
 	}
 	return append(takes[:len(takes):len(takes)], t)
-}
-
-// nameOf names a function that migrates keys, for people.
-func nameOf(f any) string {
-	if name := connector.FunctionName(f); name != "" {
-		return name
-	}
-	return "a function without a name"
 }
 
 // keyReader reads stored keys of a schema as Old.

@@ -610,3 +610,54 @@ func TestMigrationThatDoesNotFit(t *testing.T) {
 		t.Fatalf("the state was migrated all the same: %+v", after)
 	}
 }
+
+// Maps are taken over, put together and told apart by their meanings as other
+// states are, each element by itself; so are lists by their meanings.
+func TestTakesOverMaps(t *testing.T) {
+	type maps2 struct {
+		first, second sluice.MapState[string, int64, visit]
+		list          sluice.ListState[string, visit]
+	}
+	job := func(m maps2, two bool) *sluice.Job {
+		job := sluice.NewJob("folding")
+		job.From("payments", file.JSONLines[payment]("unused.jsonl")).KeyBy(byUser).
+			Process(func(p *sluice.Setup[string, string]) func(*sluice.Context[string, string], payment) {
+				first, list := p.Map(m.first), p.List(m.list)
+				second := first
+				if two {
+					second = p.Map(m.second)
+				}
+				return func(_ *sluice.Context[string, string], p payment) {
+					for _, to := range []*sluice.Map[string, int64, visit]{first, second} {
+						if v, ok := to.Read(p.ID); !ok || v.Cents < p.Cents {
+							to.Set(p.ID, visit{p.Cents})
+						}
+					}
+					list.Append(visit{p.Cents})
+				}
+			}).Discard()
+		return job
+	}
+	named := func(name string) sluice.MapState[string, int64, visit] {
+		return sluice.NewMapState[string, int64, visit](name)
+	}
+	list := sluice.NewListState[string, visit]("list")
+	m := newMigrating(t, job(maps2{named("a"), named("b"), list}, true), threePayments...)
+	both := named("both").TakesOver("a").TakesOver("b").Merge(func(a *visit, b visit) { a.Cents += b.Cents })
+	m.becomes(job(maps2{first: both, list: list}, false), "both", map[string]string{
+		`"ann" 1`: `{"Cents":10}`, `"bob" 2`: `{"Cents":14}`, `"ann" 3`: `{"Cents":22}`, `"zoe" 9`: `{"Cents":1}`,
+	})
+
+	var refused *sluice.RefusedError
+	m.Replace(job(maps2{first: both.Meaning(1), list: list.Meaning(2)}, false))
+	if err := m.Try(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "both: its meaning is 1 and was 0") || !strings.Contains(err.Error(), "list: its meaning is 2 and was 0") {
+		t.Fatalf("got %v", err)
+	}
+	half := sluice.Migrate(func(v visit) (visit, error) { return visit{v.Cents / 2}, nil }).From(0)
+	m.becomes(job(maps2{first: both.Meaning(1).Migrate(half), list: list.Meaning(2).Migrate(half)}, false), "list", map[string]string{
+		`"ann" 0`: `{"Cents":2}`, `"ann" 1`: `{"Cents":5}`, `"bob" 0`: `{"Cents":3}`, `"zoe" 0`: `{"Cents":0}`, `"zoe" 1`: `{"Cents":1}`,
+	})
+	if got := storedState(t, m.st, "folding", "both")[`"ann" 3`]; got != `{"Cents":11}` {
+		t.Fatalf("the map after its values were halved: %s", got)
+	}
+}

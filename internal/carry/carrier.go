@@ -261,7 +261,7 @@ func (c *carrier[R, S]) merge(dst, earlier, later []byte) ([]byte, error) {
 func (c *carrier[R, S]) put(a *S, b S) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &functionError{functionName(c.spec.Merge), fmt.Errorf("panic: %v", p)}
+			err = &functionError{FunctionName(c.spec.Merge), fmt.Errorf("panic: %v", p)}
 		}
 	}()
 	c.spec.Merge(a, b)

@@ -34,7 +34,7 @@ func First[A, T any](f func(A) (T, error)) Chain[T] {
 // Then goes on with another function.
 func Then[T, U any](c Chain[T], f func(T) (U, error)) Chain[U] {
 	var out Chain[U]
-	name := functionName(f)
+	name := FunctionName(f)
 	for _, s := range c.steps {
 		out.steps = append(out.steps, step[U]{
 			meaning: s.meaning, meant: s.meant,
@@ -79,7 +79,7 @@ func (c Chain[T]) From(meaning int) Chain[T] {
 func (c Chain[T]) Empty() bool { return len(c.steps) == 0 }
 
 func stepOf[A, T any](f func(A) (T, error)) step[T] {
-	name := functionName(f)
+	name := FunctionName(f)
 	return step[T]{functions: []string{name}, open: func(state string) (opened[T], error) {
 		typ, err := schema.Of[A](state)
 		if err != nil {
@@ -146,8 +146,8 @@ func call[A, T any](name string, f func(A) (T, error), a *A, t *T) (err error) {
 	return err
 }
 
-// functionName names a function for people.
-func functionName(f any) string {
+// FunctionName names an author's function for people.
+func FunctionName(f any) string {
 	if name := connector.FunctionName(f); name != "" {
 		return name
 	}

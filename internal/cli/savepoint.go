@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,16 +127,7 @@ func again(ctx context.Context, job *epoch.Job, m epoch.Manifest, name string, l
 	if dropping := job.DropSavepoint(context.WithoutCancel(ctx), made); dropping != nil {
 		return made, dropping
 	}
-	return made, first(err, late)
-}
-
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return made, cmp.Or(err, late)
 }
 
 // listedSavepoint is a savepoint in a list.

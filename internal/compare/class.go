@@ -19,11 +19,6 @@ const (
 	union
 )
 
-var classNames = [...]string{"null", "a boolean", "a number", "a text", "bytes", "a moment", "a duration", "an array", "a map", "a record", "a union"}
-
-// String names a value of the class.
-func (c class) String() string { return classNames[c] }
-
 // scalar tells whether a value holds no others.
 func (c class) scalar() bool { return c < list }
 

@@ -62,8 +62,6 @@ type StateSpec struct {
 	Stage int
 	// Form is the states' schemas.
 	Form state.Form
-	// Check tells whether stored values of a schema can be loaded.
-	Check func(value *schema.Schema) error
 	// Intake makes entries of rows that come from elsewhere.
 	Intake Intake
 	// KeyMeaning is the author's meaning version of the key. It is there, and so is

@@ -46,7 +46,6 @@ type tableHandle interface {
 	reserve(entries int64)
 	resolve(stored *schema.Schema) error
 	number() int
-	size() (entries, bytes int64)
 	held() int64
 }
 
@@ -120,10 +119,6 @@ func addTable[R comparable, S any](g *Graph, stage int, spec StateSpec, t *Table
 	}
 	spec.Stage, spec.index = stage, len(g.states)
 	spec.entrySize = int(unsafe.Sizeof(entry[R, S]{})) + 12 // and a word and a half of the index
-	spec.Check = func(stored *schema.Schema) error {
-		_, err := value.Reader(stored)
-		return err
-	}
 	codec := carry.Codec[R, S]{AppendKey: t.appendKey, AppendElement: t.appendElement, Value: value}
 	spec.newCarrier = func(target carry.Target) (carry.Carrier, error) { return carry.New(target, codec, carried) }
 	t.StateSpec, t.value, t.own, t.compareKeys, t.Changes = &spec, value, copyOf, compare, new(Node[Change[R, S]])
@@ -209,8 +204,4 @@ func (t *Table[R, S]) loaded() {
 			t.observer(e.row, e.hash, true)
 		}
 	}
-}
-
-func (t *Table[R, S]) size() (entries, bytes int64) {
-	return int64(t.used), int64(t.used)*int64(t.spec.entrySize) + t.dynamic
 }

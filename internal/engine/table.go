@@ -43,8 +43,7 @@ type Table[R comparable, S any] struct {
 	decode   func(src []byte, v *S) ([]byte, error)
 	emitting uint32 // the entry whose change is being passed on
 	err      error
-	strings  bool  // keys are strings
-	dynamic  int64 // encoded bytes loaded, a measure of what the values point to
+	strings  bool // keys are strings
 	count    atomic.Int64
 }
 
@@ -439,6 +438,5 @@ func (t *Table[R, S]) load(se *state.Entry) error {
 		return &StateError{State: t.spec.Name, Key: fmt.Sprint(r), Cause: err}
 	}
 	e.present, e.stored = true, true
-	t.dynamic += int64(len(se.Value) + len(se.Key) + len(se.Element))
 	return nil
 }

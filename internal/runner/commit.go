@@ -129,15 +129,6 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 	}
 }
 
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // write writes the objects of the epochs, several at once, and queues them in
 // their order. It ends when the run does.
 func (c *committer) write(ctx context.Context, run *engine.Run, queue chan<- chan written) {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -113,15 +114,15 @@ func (r *runner) save(ctx context.Context, g *saving, m epoch.Manifest) error {
 		at := epoch.Point{Branch: m.Branch, Tasks: map[string]epoch.Epoch{m.Task: m.Epoch}}
 		made, err := r.saveOne(ctx, s, all, at, m.Now)
 		if err != nil {
-			failed = first(failed, err)
+			failed = cmp.Or(failed, err)
 			continue
 		}
 		var kept error
 		for _, old := range s.Beyond(append(all, made...)) {
-			kept = first(kept, r.job.DropSavepoint(ctx, old))
+			kept = cmp.Or(kept, r.job.DropSavepoint(ctx, old))
 		}
 		if kept != nil { // it is lacking still, so that the next epoch tries again
-			failed = first(failed, kept)
+			failed = cmp.Or(failed, kept)
 			continue
 		}
 		g.mu.Lock()

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -27,7 +28,7 @@ func (r *runner) writeEpoch(ctx context.Context, e *engine.Epoch) written {
 			segment, err := r.writeState(ctx, spec, e.Changes(i))
 			mu.Lock()
 			defer mu.Unlock()
-			w.err = first(w.err, err)
+			w.err = cmp.Or(w.err, err)
 			if segment.Rows > 0 {
 				w.segments[spec.Name] = segment
 			}
@@ -38,7 +39,7 @@ func (r *runner) writeEpoch(ctx context.Context, e *engine.Epoch) written {
 			objects, err := r.writeOutbox(ctx, spec, e.Rows(i))
 			mu.Lock()
 			defer mu.Unlock()
-			w.err = first(w.err, err)
+			w.err = cmp.Or(w.err, err)
 			w.outboxes[spec.Name] = objects
 		})
 	}
