@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"bytes"
+	"cmp"
 	"reflect"
+	"strings"
 	"unsafe"
 )
 
@@ -88,6 +91,19 @@ func (k *Key[K]) Decode(src []byte) (key K, rest []byte, err error) {
 	return key, rest, err
 }
 
+// Compare compares two keys in Avro's order, which is that of their encodings
+// ([Comparer]), without encoding them.
+func (k *Key[K]) Compare(a, b *K) int {
+	p, q := unsafe.Pointer(a), unsafe.Pointer(b)
+	switch k.form {
+	case keyString:
+		return strings.Compare(*(*string)(p), *(*string)(q))
+	case keyInt64:
+		return cmp.Compare(*(*int64)(p), *(*int64)(q))
+	}
+	return k.ops.compare(p, q)
+}
+
 // keyEncoder writes keys: an encoder without calls, and so without errors. It
 // calls nothing that the compiler can't see through, so that a key need not be
 // on the heap.
@@ -112,3 +128,45 @@ func (k keyEncoder) append(dst []byte, base unsafe.Pointer) []byte {
 	}
 	return dst
 }
+
+// compare compares keys in memory.
+func (k keyEncoder) compare(a, b unsafe.Pointer) int {
+	for i := range k {
+		op := &k[i]
+		if order := op.compare(unsafe.Add(a, op.offset), unsafe.Add(b, op.offset)); order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
+// compare compares what one operation writes, of the forms that keys have.
+func (op *encodeOp) compare(p, q unsafe.Pointer) int {
+	switch op.code {
+	case encodeString:
+		return strings.Compare(*(*string)(p), *(*string)(q))
+	case encodeInt64:
+		return compareAt[int64](p, q)
+	case encodeInt32:
+		return compareAt[int32](p, q)
+	case encodeInt16:
+		return compareAt[int16](p, q)
+	case encodeInt8:
+		return compareAt[int8](p, q)
+	case encodeUint64:
+		return compareAt[uint64](p, q)
+	case encodeUint32:
+		return compareAt[uint32](p, q)
+	case encodeUint16:
+		return compareAt[uint16](p, q)
+	case encodeUint8, encodeBool: // false is 0
+		return compareAt[uint8](p, q)
+	case encodeUint:
+		return compareAt[uint](p, q)
+	case encodeFixed:
+		return bytes.Compare(unsafe.Slice((*byte)(p), int(op.size)), unsafe.Slice((*byte)(q), int(op.size)))
+	}
+	panic("schema: no form of a key")
+}
+
+func compareAt[T cmp.Ordered](p, q unsafe.Pointer) int { return cmp.Compare(*(*T)(p), *(*T)(q)) }

@@ -73,6 +73,9 @@ func testKey[K comparable](t *testing.T, g *rapid.Generator[K], compare func(a, 
 		if got, want := order(append(x, 1), append(y, 2)), compare(a, b); got != want {
 			t.Fatalf("%v to %v compares as %d, want %d", a, b, got, want)
 		}
+		if got, want := keys.Compare(&a, &b), compare(a, b); got != want {
+			t.Fatalf("%v to %v compares in memory as %d, want %d", a, b, got, want)
+		}
 		back, rest, err := keys.Decode(append(bytes.Clone(x), 'z'))
 		if back != a || string(rest) != "z" || err != nil {
 			t.Fatalf("%v is read as %v (%v)", a, back, err)
@@ -103,7 +106,11 @@ func TestKeysDoNotAllocate(t *testing.T) {
 	buf, name := make([]byte, 0, 256), "ada"
 	if n := testing.AllocsPerRun(100, func() {
 		buf = names.Append(buf[:0], name)
-		buf = routes.Append(buf, route{Carrier: name})
+		a, b := route{Carrier: name}, route{Carrier: name, Kind: "tin"}
+		buf = routes.Append(buf, a)
+		if routes.Compare(&a, &b) >= 0 {
+			t.Error("the order is wrong")
+		}
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -399,7 +399,7 @@ func (b *builder) namedField(n *node, t reflect.Type, offset uintptr, here place
 			b.fault(here, "default=%s: %v", tg.def, err)
 		}
 	} else {
-		f.Default = fn.zeroJSON()
+		f.Default, f.implied = fn.zeroJSON(), true
 	}
 	n.schema.fields = append(n.schema.fields, f)
 	n.fields = append(n.fields, nf)

@@ -93,8 +93,14 @@ type Field struct {
 	// Aliases are earlier names of the field.
 	Aliases []string
 
-	order fieldOrder
+	order   fieldOrder
+	implied bool // Default is a Go type's zero value, which no tag gives
 }
+
+// Implied tells whether the default is the zero value of the field's Go type, rather
+// than what a tag gives. That is known of a schema that was made of a Go type; of one
+// that was parsed it is false.
+func (f Field) Implied() bool { return f.implied }
 
 // fieldOrder says how a field counts in a record's sort order.
 type fieldOrder uint8
