@@ -182,9 +182,7 @@ func (f *flow) send(b []byte) {
 			f.broken = true
 		default:
 			f.act, f.at = Pass, math.MaxInt64
-			f.stalling[f.way].Store(true)
-			f.proxy.stall(f.Connection)
-			f.stalling[f.way].Store(false)
+			f.proxy.stall(f.Connection, &f.stalling[f.way])
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -174,11 +175,14 @@ func (p *Proxy) note(m Message) {
 	}
 }
 
-// stall waits for Release, or for the connection's end.
-func (p *Proxy) stall(c *Connection) {
+// stall waits for Release, or for the connection's end. Whoever has seen that it does so
+// can release it.
+func (p *Proxy) stall(c *Connection, stalling *atomic.Bool) {
 	p.mu.Lock()
 	released := p.released
 	p.mu.Unlock()
+	stalling.Store(true)
+	defer stalling.Store(false)
 	select {
 	case <-released:
 	case <-c.ended:

@@ -38,6 +38,10 @@ type KafkaOptions struct {
 	Heap string
 	// Detached lets the broker outlive this process.
 	Detached bool
+
+	// brief is a broker of tests: it starts with half the work, and works at half the
+	// speed once it would be warm, since the JVM optimizes less.
+	brief bool
 }
 
 // Broker is a Kafka broker. Its methods may be called from several goroutines.
@@ -157,9 +161,13 @@ func (b *Broker) Start() error {
 	if heap == "" {
 		heap = "512m"
 	}
-	cmd := exec.Command(b.java, "-Xmx"+heap, "-XX:+UseG1GC", "-Xshare:auto",
-		"-Dlog4j2.configurationFile="+b.folder.in("log.properties"),
-		"-cp", filepath.Join(b.jars, "*"), "kafka.Kafka", b.folder.in("server.properties"))
+	jvm := []string{"-XX:+UseG1GC"}
+	if b.options.brief {
+		jvm = briefJVM
+	}
+	cmd := exec.Command(b.java, slices.Concat(jvm, []string{"-Xmx" + heap, "-Xshare:auto",
+		"-Dlog4j2.configurationFile=" + b.folder.in("log.properties"),
+		"-cp", filepath.Join(b.jars, "*"), "kafka.Kafka", b.folder.in("server.properties")})...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.folder.path, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's Ctrl-C is not for it
 	run, err := spawn(cmd, !b.detached, b.folder.litter())
@@ -186,10 +194,13 @@ func (b *Broker) format() error {
 	return nil
 }
 
+// briefJVM are settings of a JVM that does not run for long.
+var briefJVM = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
+
 // jvm is a run of one of Kafka's own tools.
 func (b *Broker) jvm(ctx context.Context, class string, arguments ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, b.java, append([]string{"-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m",
-		"-Dlog4j2.configurationFile=" + b.folder.in("tools.properties"), "-cp", filepath.Join(b.jars, "*"), class}, arguments...)...)
+	return exec.CommandContext(ctx, b.java, slices.Concat(briefJVM, []string{"-Xshare:auto", "-Xmx256m",
+		"-Dlog4j2.configurationFile=" + b.folder.in("tools.properties"), "-cp", filepath.Join(b.jars, "*"), class}, arguments)...)
 }
 
 // Tool runs one of Kafka's own tools against the broker, such as

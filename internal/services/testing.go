@@ -10,6 +10,7 @@ import (
 // Kafka starts a broker for one test, and ends it with the test.
 func Kafka(tb testing.TB, o KafkaOptions) *Broker {
 	tb.Helper()
+	o.brief = isTest(tb)
 	b, err := StartKafka(o)
 	if err != nil {
 		give(tb, err)
@@ -22,7 +23,16 @@ func Kafka(tb testing.TB, o KafkaOptions) *Broker {
 // theirs: the first call of what it returns starts it, and it ends with the
 // binary. A test that stops or pauses it sets it going again.
 func SharedKafka(o KafkaOptions) func(testing.TB) *Broker {
-	return shared(func() (*Broker, error) { return StartKafka(o) })
+	return shared(func(tb testing.TB) (*Broker, error) {
+		o.brief = isTest(tb)
+		return StartKafka(o)
+	})
+}
+
+// isTest tells a test from a benchmark, whose server is to be as fast as others are.
+func isTest(tb testing.TB) bool {
+	_, benchmark := tb.(*testing.B)
+	return !benchmark
 }
 
 // Postgres starts a server for one test, and ends it with the test.
@@ -38,16 +48,18 @@ func Postgres(tb testing.TB, o PostgresOptions) *Database {
 
 // SharedPostgres is a server for all tests of a binary, as [SharedKafka] is.
 func SharedPostgres(o PostgresOptions) func(testing.TB) *Database {
-	return shared(func() (*Database, error) { return StartPostgres(o) })
+	return shared(func(testing.TB) (*Database, error) { return StartPostgres(o) })
 }
 
 // shared starts a server at the first call. Nobody closes it: its watchdog does,
 // when the process ends.
-func shared[S any](start func() (S, error)) func(testing.TB) S {
-	once := sync.OnceValues(start)
+func shared[S any](start func(first testing.TB) (S, error)) func(testing.TB) S {
+	var once sync.Once
+	var s S
+	var err error
 	return func(tb testing.TB) S {
 		tb.Helper()
-		s, err := once()
+		once.Do(func() { s, err = start(tb) })
 		if err != nil {
 			give(tb, err)
 		}
