@@ -27,6 +27,21 @@ type PartedSink interface {
 	PartLimits() (rows, bytes int64)
 }
 
+// EqualSkipper is a Sink that can leave rows out which it has already, as they are.
+type EqualSkipper interface {
+	Sink
+	// SkipsEqual has its targets do so for a [Delivery] that asks for it.
+	SkipsEqual()
+}
+
+// RivalSink is a Sink that can't stand beside every other in one job.
+type RivalSink interface {
+	Sink
+	// Rivals says why this sink and another can't both be in one job;
+	// nil if they can.
+	Rivals(other Sink) error
+}
+
 // StreamSink is a sink for a stream's records, each of which is appended.
 type StreamSink[T any] interface {
 	Sink
@@ -116,9 +131,14 @@ const (
 var ErrRecord = errors.New("the sink's record can't be relied on")
 
 // ErrRejected says that the sink's system refuses a row of a delivery for what it
-// holds, and would refuse it again: a person has to mend one of the two. The
-// delivery stays owed. What [Target.Deliver] returns wraps it.
+// holds, or the job's user, and would refuse it again: a person has to mend one of the
+// two. The delivery stays owed. What [Target.Deliver] returns wraps it.
 var ErrRejected = errors.New("the sink refuses a row")
+
+// ErrKept says that a sink's system doesn't let the rows of a target be removed, as a
+// topic of Kafka does that keeps the newest of each key: a person has to make the target
+// anew. What [EmptyTarget.Replace] returns wraps it.
+var ErrKept = errors.New("the rows can't be removed")
 
 // Target is an open sink of one task. Its methods are called one at a time.
 type Target interface {
@@ -147,6 +167,69 @@ type GroupTarget interface {
 	Cluster() string
 }
 
+// OpenEndsTarget is a Target in whose system a process that died can leave something
+// open that others have to wait for: other sinks of the job, too.
+type OpenEndsTarget interface {
+	Target
+	// EndOpen ends what a process before this one has left open of the sink, and
+	// writes nothing. It is called by the job's owner before any first record is made.
+	EndOpen(ctx context.Context) error
+}
+
+// ReadyTarget is a Target whose first delivery is faster if it could prepare for it:
+// connections, and whatever has to be looked up.
+type ReadyTarget interface {
+	Target
+	// Ready prepares for a first delivery that may be near. It changes nothing that
+	// anybody else can see: another process owns the job, and delivers. It may be called
+	// again, so that what is prepared stays fresh, and it may come to nothing; Close
+	// releases what it took. After an error Deliver does without.
+	Ready(ctx context.Context) error
+}
+
+// EmptyTarget is a Target that can be filled before a branch is live, and begun anew if
+// that came to nothing. Others can be filled once.
+type EmptyTarget interface {
+	Target
+	// Empty tells whether there are no rows yet.
+	Empty(ctx context.Context) (bool, error)
+	// Replace removes all rows, and puts first in the place of the record with the id
+	// old, of a branch that was given up before it was live. As long as that record
+	// stands some rows may; with first there is none. A record with another id is left
+	// as it is, with the rows. It returns the one that stands there then. An error that
+	// matches [ErrKept] says that a person has to remove the rows.
+	Replace(ctx context.Context, old string, first SinkRecord) (SinkRecord, error)
+}
+
+// SpanTarget is a Target that notes with its record, in the same step, where the sink's
+// rows stand: what consumers have to know that leave one sink of a job for another.
+type SpanTarget interface {
+	Target
+	// Span is that of the record which the last call had found, or has written. It is
+	// asked for behind a call of Make or Deliver that had no error.
+	Span() Span
+}
+
+// Span is where a sink's rows stand in a system whose partitions have offsets, by the
+// partitions' names.
+type Span struct {
+	// Begins are the offsets before which there is no row; nil if that isn't known,
+	// since the record was made by a release that didn't note it.
+	Begins map[string]int64
+	// Ends are the offsets behind the last row, of partitions that have got one.
+	Ends map[string]int64
+}
+
+// CommittedTarget is a Target in a system that keeps how far groups of consumers have
+// read.
+type CommittedTarget interface {
+	Target
+	// CommittedOffsets are the offsets of a group as they are now, by partition, of all
+	// the system's partitions for which the group has one. The group may have members,
+	// which move them.
+	CommittedOffsets(ctx context.Context, group string) (map[string]Offset, error)
+}
+
 // GroupOffsets are how far a group has read one source.
 type GroupOffsets struct {
 	// Group is the group's name.
@@ -159,8 +242,14 @@ type GroupOffsets struct {
 type Delivery struct {
 	// Record is what the sink remembers once the delivery is applied.
 	Record SinkRecord
+	// Filling tells that what is delivered is from before the branch was live, so that
+	// more has to come before the sink's rows are whole. A sink that shows rows to
+	// readers under a name of its own doesn't yet.
+	Filling bool
 	// Offsets are to be told with the rows. Only a [GroupTarget] gets any.
 	Offsets []GroupOffsets
+	// SkipEqual asks an [EqualSkipper] to leave puts out of rows that it has already.
+	SkipEqual bool
 	// Decide tells what to do, given the record that the sink has (nil: none).
 	Decide func(found *SinkRecord) Verdict
 	// Key is the schema of the rows' keys; nil for streams, and if there are no

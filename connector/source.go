@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/sluicestream/sluice/env"
 )
@@ -94,6 +95,15 @@ type GroupReader interface {
 	CommitOffsets(ctx context.Context, offsets map[string]Offset) error
 }
 
+// BranchGroupReader is a GroupReader that also tells how far a branch has read that
+// follows the live one, in a group of its own.
+type BranchGroupReader interface {
+	GroupReader
+	// CommitBranchOffsets tells the offsets of a branch's group, whose name it makes of
+	// the job's and the branch's. Nobody ever reads on from them.
+	CommitBranchOffsets(ctx context.Context, branch string, offsets map[string]Offset) error
+}
+
 // CommittedReader is a Reader of a system that keeps how far other groups of
 // consumers have read: a job can begin where one of them ended.
 type CommittedReader interface {
@@ -101,6 +111,15 @@ type CommittedReader interface {
 	// CommittedOffsets are the offsets of a group, by partition; one for which the
 	// group has none is left out.
 	CommittedOffsets(ctx context.Context, group string) (map[string]Offset, error)
+}
+
+// TimedReader is a Reader of a system that finds records by their time: a job can begin
+// with those from a moment on.
+type TimedReader interface {
+	Reader
+	// OffsetsAt are, by partition, of all that there are now, the offsets of the first
+	// record of that time or later; where there is none, of the partition's end.
+	OffsetsAt(ctx context.Context, at time.Time) (map[string]Offset, error)
 }
 
 // Partition is an open partition of a source.

@@ -159,6 +159,37 @@ func (t *fakeTarget) Make(_ context.Context, first connector.SinkRecord) (connec
 	return first, t.mortal.step(func() { t.records[t.key] = held{first, t.target} })
 }
 
+func (t *fakeTarget) Ready(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.flaw == "ready" { // it shuts the owner out, as the start of a producer does
+		delete(t.records, t.key)
+	}
+	return nil
+}
+
+func (t *fakeTarget) Empty(context.Context) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.log[t.target]) == 0, nil
+}
+
+func (t *fakeTarget) Replace(_ context.Context, old string, first connector.SinkRecord) (connector.SinkRecord, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found, err := t.found()
+	if err != nil || found == nil {
+		return connector.SinkRecord{}, err
+	}
+	if found.ID != old && t.flaw != "replace" {
+		return *found, nil
+	}
+	return first, t.mortal.step(func() {
+		delete(t.log, t.target)
+		t.records[t.key] = held{first, t.target}
+	})
+}
+
 func (t *fakeTarget) Deliver(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,13 +2,17 @@ package connectortest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -46,8 +50,10 @@ func (s sinkSuite) cases() []testCase {
 		{"wire of a delete", "a key that is gone has no value: what the sink delivers for it is made of the key alone", s.wireOfDelete},
 		{"delivered meanwhile", "a process that was suspended must not repeat what others have delivered since", s.meanwhile},
 		{"two owners", "an old owner that doesn't know it yet delivers beside the new one: each position is applied once, whoever brings it", s.twoOwners},
+		{"ready", "a build that is about to take over prepares while the old one delivers, and may be given up: nobody may see anything of it", s.ready},
 		{"race", "the old owner and the new one may deliver the same position at once", s.race},
 		{"group offsets", "people see by its offsets how far a group has read: they move with the rows, or not at all", s.groupOffsets},
+		{"replace", "what a branch has filled that was given up must go before another begins, and a record of anybody else must not", s.replace},
 		{"crash in make", "a crash at any step of making the record leaves none or one", s.crashInMake},
 		{"crash in deliver", "a crash at any step of a delivery leaves all of it or nothing, and the next try completes it", s.crashInDeliver},
 		{"broken call", "a call fails, nobody knows whether it took effect, and the process lives on: the record tells, at the next try", s.brokenCall},
@@ -398,7 +404,9 @@ func (s sinkSuite) race(t *testing.T) {
 		target := k.open(t)
 		wg.Go(func() {
 			for _, d := range deliveries {
-				k.deliverHard(t, target, d)
+				if k.deliverHard(t, target, d) == connector.Disagree {
+					return
+				}
 			}
 		})
 	}
@@ -407,21 +415,98 @@ func (s sinkSuite) race(t *testing.T) {
 	k.sees(t, "deliveries by four processes at once", all)
 }
 
-// deliverHard delivers as an engine does: an error leaves the outcome unknown,
-// so it tries again.
+// The pauses between two tries of deliverHard are random, and longer from one to the
+// next up to a bound: processes that go on at once fence one another for ever.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// deliverHard delivers as an engine does: an error leaves the outcome unknown, so it
+// tries again after a while. What won't pass fails the test, and is Disagree.
 func (s *sink) deliverHard(t *testing.T, target connector.Target, d delivery) connector.Verdict {
 	const tries = 50
-	for try := range tries {
+	pause := firstPause
+	for try := 1; ; try++ {
 		verdict, found, err := target.Deliver(t.Context(), s.frozen(t, "first", d))
 		switch {
-		case err != nil && try < tries-1:
-			continue
-		case err != nil:
-			t.Errorf("delivering %v: %v", d.to, err)
-		case verdict == connector.Disagree:
+		case err == nil && verdict == connector.Disagree:
 			t.Errorf("delivering %v: the record %+v disagrees", d.to, found)
+			return connector.Disagree
+		case err == nil:
+			return verdict
+		case try == tries || errors.Is(err, connector.ErrRecord) || errors.Is(err, connector.ErrRejected):
+			t.Errorf("delivering %v, try %d: %v", d.to, try, err)
+			return connector.Disagree
 		}
-		return verdict
+		if err := pauseUpTo(t.Context(), pause); err != nil {
+			t.Errorf("delivering %v: %v", d.to, err)
+			return connector.Disagree
+		}
+		pause = min(2*pause, lastPause)
 	}
-	return connector.Disagree
+}
+
+// pauseUpTo waits for a random part of a time.
+func pauseUpTo(ctx context.Context, most time.Duration) error {
+	world := env.Real()
+	var b [8]byte
+	if _, err := io.ReadFull(world.Random, b[:]); err != nil {
+		return err
+	}
+	return env.Pause(ctx, world.Clock, time.Duration(binary.LittleEndian.Uint64(b[:])%uint64(most)))
+}
+
+func (s sinkSuite) replace(t *testing.T) {
+	k := s.setup(t)
+	made := k.open(t)
+	target, ok := made.(connector.EmptyTarget)
+	if !ok {
+		t.Skip("the sink can't be emptied: it is no connector.EmptyTarget")
+	}
+	empty := func(what string, want bool) {
+		t.Helper()
+		if got, err := target.Empty(t.Context()); err != nil || got != want {
+			t.Fatalf("%s: empty is %t (%v), expected %t", what, got, err, want)
+		}
+	}
+	empty("before anything", true)
+	target = k.make(t, 0).(connector.EmptyTarget)
+	empty("with a record", true)
+	rows := changes(0, 20)
+	k.deliver(t, target, delivery{stage{}, stage{0, 1}, rows}, connector.Apply)
+	empty("with rows", false)
+
+	anew := record("second", stage{7, 0})
+	stands, err := target.Replace(t.Context(), "another", anew)
+	if want := record("first", stage{0, 1}); err != nil || !reflect.DeepEqual(stands, want) {
+		t.Fatalf("replacing a record that isn't there: %+v (%v), expected %+v", stands, err, want)
+	}
+	k.sees(t, "a record that isn't there", rows)
+	if _, err := target.Replace(t.Context(), "first", anew); errors.Is(err, connector.ErrKept) {
+		k.stands(t, made, stage{0, 1})
+		k.sees(t, "rows that can't be removed", rows)
+		return
+	}
+	for range 2 { // the second finds it done
+		if stands, err = target.Replace(t.Context(), "first", anew); err != nil || !reflect.DeepEqual(stands, anew) {
+			t.Fatalf("replacing the record: %+v (%v), expected %+v", stands, err, anew)
+		}
+		if found, err := k.open(t).Record(t.Context()); err != nil || !reflect.DeepEqual(*found, anew) {
+			t.Fatalf("the record is %+v (%v), expected %+v", found, err, anew)
+		}
+		k.sees(t, "replaced")
+	}
+	// Whoever filled it finds another's record.
+	d := k.frozen(t, "first", delivery{stage{0, 1}, stage{0, 2}, rows})
+	if verdict, _, err := made.Deliver(t.Context(), d); err == nil && verdict != connector.Disagree {
+		t.Fatalf("under the replaced record: verdict %s", verdictName(verdict))
+	}
+	k.sees(t, "under the replaced record")
+	more := changes(1, 20)
+	verdict, _, err := k.open(t).Deliver(t.Context(), k.frozen(t, "second", delivery{stage{7, 0}, stage{8, 0}, more}))
+	if err != nil || verdict != connector.Apply {
+		t.Fatalf("delivering under the new record: verdict %s, %v", verdictName(verdict), err)
+	}
+	k.sees(t, "under the new record", more)
 }

@@ -251,6 +251,34 @@ func (s sinkSuite) twoOwners(t *testing.T) {
 	k.sees(t, "eight deliveries by two owners", all)
 }
 
+// ready prepares targets in the middle of another's deliveries: one that takes over
+// behind them, and one that comes to nothing.
+func (s sinkSuite) ready(t *testing.T) {
+	k := s.setup(t)
+	owner := k.make(t, 0)
+	heir, ok := k.open(t).(connector.ReadyTarget)
+	if !ok {
+		t.Skip("getting ready is not tried: the sink's targets are no ReadyTargets")
+	}
+	inVain := k.open(t).(connector.ReadyTarget)
+	first, second, third := changes(0, 3), changes(1, 3), changes(2, 3)
+	k.deliver(t, owner, next(1, first), connector.Apply)
+	for _, target := range []connector.ReadyTarget{heir, inVain, heir} {
+		if err := target.Ready(t.Context()); err != nil {
+			t.Fatalf("getting ready: %v", err)
+		}
+	}
+	k.stands(t, inVain, stage{1, 0})
+	k.deliver(t, owner, next(2, second), connector.Apply) // at its first try
+	k.sees(t, "two deliveries, while others got ready", first, second)
+	if verdict := k.deliverHard(t, heir, next(2, second)); verdict != connector.Skip {
+		t.Fatalf("the one that got ready delivers position 2 again: verdict %s", verdictName(verdict))
+	}
+	k.deliver(t, heir, next(3, third), connector.Apply)
+	k.stands(t, inVain, stage{3, 0})
+	k.sees(t, "three deliveries, the last by one that got ready", first, second, third)
+}
+
 func (s sinkSuite) groupOffsets(t *testing.T) {
 	k := s.setup(t)
 	before := k.make(t, 0)
