@@ -66,6 +66,7 @@ type Codec[R any, S any] struct {
 // Target is what a state is in this build.
 type Target struct {
 	Kind                string
+	Limit               state.Limit
 	Meaning, KeyMeaning int
 	Form                state.Form
 }
@@ -132,17 +133,19 @@ func (c *carrier[R, S]) MigratesKeys() bool { return c.spec.Keys != nil }
 
 // Find implements [Carrier].
 func (c *carrier[R, S]) Find(stored func(name string) *Stored) *Way {
-	w := &Way{State: c.target.Form.Name, Form: c.target.Form, Verdict: Empty, Numbered: c.target.Kind == "list"}
+	w := &Way{State: c.target.Form.Name, Form: c.target.Form, Verdict: Empty, Numbered: c.target.Kind == "list", Limit: c.target.Limit}
 	if c.spec.Merge != nil {
 		w.Merge = c.merge
 	}
 	if own := stored(w.State); own != nil {
 		w.Verdict = Same
 		c.add(w, *own, c.spec.Chain)
+		w.Untaken = c.Takes()
 	} else {
 		for _, t := range c.spec.Takes {
 			s := stored(t.Name)
 			if s == nil {
+				w.Untaken = append(w.Untaken, t.Name)
 				continue
 			}
 			if w.Verdict == Empty {
@@ -173,6 +176,9 @@ func (c *carrier[R, S]) add(w *Way, s Stored, chain Chain[S]) {
 	}
 	source := Source{Stored: s}
 	rekey := c.keys(w, &source)
+	if s.Limit.Descending != c.target.Limit.Descending && source.Keys == "" {
+		refuse(OfOrder, fmt.Sprintf("it was %s and is %s: the entries that a key has kept are those of the other end", orderOf(s.Limit), orderOf(c.target.Limit)))
+	}
 	candidates, err := c.candidates(chain)
 	if err != nil {
 		refuse(OfValue, err.Error())
@@ -197,7 +203,7 @@ func (c *carrier[R, S]) add(w *Way, s Stored, chain Chain[S]) {
 	switch {
 	case len(source.Functions) > 0 || source.Keys != "":
 		w.Verdict = max(w.Verdict, Migrates)
-	case len(source.Differences) > 0 || !s.Form.Key.Equal(c.target.Form.Key) || !sameElement(s.Form, c.target.Form) || !s.Form.Value.Equal(c.target.Form.Value):
+	case c.target.Limit.Entries < s.Limit.Entries || len(source.Differences) > 0 || !s.Form.Key.Equal(c.target.Form.Key) || !sameElement(s.Form, c.target.Form) || !s.Form.Value.Equal(c.target.Form.Value):
 		w.Verdict = max(w.Verdict, Resolves)
 	}
 	source.convert = func(w *Way) func(e *state.Entry, put func(Row) error) error {
@@ -266,6 +272,13 @@ func (c *carrier[R, S]) put(a *S, b S) (err error) {
 	}()
 	c.spec.Merge(a, b)
 	return nil
+}
+
+func orderOf(l state.Limit) string {
+	if l.Descending {
+		return "descending"
+	}
+	return "ascending"
 }
 
 func sameElement(a, b state.Form) bool {

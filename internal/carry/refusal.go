@@ -17,6 +17,8 @@ const (
 	OfElement
 	// OfKind: the state is of another kind.
 	OfKind
+	// OfOrder: a sorted state has kept the entries of the other end of its order.
+	OfOrder
 )
 
 // Refusal says why a stored state can't be carried over.

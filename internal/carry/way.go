@@ -12,8 +12,10 @@ import (
 type Stored struct {
 	// Name is the state's name then.
 	Name string
-	// Kind is value, map or list.
+	// Kind is value, map, list or sorted.
 	Kind string
+	// Limit is that of a sorted state.
+	Limit state.Limit
 	// Meaning is the author's meaning version, KeyMeaning that of the key.
 	Meaning, KeyMeaning int
 	// Form is its schemas.
@@ -76,6 +78,9 @@ type Way struct {
 	// Sources are the stored states that it reads, in the order in which they are
 	// read: one, but for states that others are taken over into.
 	Sources []Source
+	// Untaken are the states that the author has it take over, to no effect: since it
+	// is stored itself, or else since none of that name is.
+	Untaken []string
 	// Drops are the paths, below the state's name, whose data would be lost, or some
 	// of it: a field that is gone, a type that holds less.
 	Drops []string
@@ -86,6 +91,9 @@ type Way struct {
 	Ordered bool
 	// Numbered tells that the state is a list whose elements are numbered anew.
 	Numbered bool
+	// Limit is that of a sorted state: what comes of the entries and is behind it is
+	// dropped.
+	Limit state.Limit
 	// Merge puts two encoded values that meet at one key together, the earlier
 	// first; nil if the author gave no function for that.
 	Merge func(dst, earlier, later []byte) ([]byte, error)
