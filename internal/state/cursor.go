@@ -45,7 +45,7 @@ type merger struct {
 
 // newMerger returns a merger of no segments.
 func newMerger(f Form) (*merger, error) {
-	compare, err := f.comparer()
+	compare, err := f.Comparer()
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +154,44 @@ func (m *merger) advance(ctx context.Context, i int) error {
 	}
 	m.sink(i)
 	return nil
+}
+
+// run walks the first cursor, whose record has been seen, on over those records of its
+// block that come before every other cursor's by their slots alone, up to a slot and
+// a number of bytes. It stops before a delete, and returns what it has passed. If the
+// block is known to have no deletes, and to end with a slot, all of it may be passed
+// without being looked at, and a record more than the bytes.
+func (m *merger) run(last epoch.Slot, most int, ends epoch.Slot, known bool) (records []byte, n int, err error) {
+	for _, other := range m.heap[1:min(3, len(m.heap))] { // one of these is the next
+		if other.at.slot <= last {
+			if other.at.slot == epoch.AllSlots.First {
+				return nil, 0, nil
+			}
+			last = other.at.slot - 1
+		}
+	}
+	c, size := m.heap[0], 0
+	passed := c.record[c.at.end:]
+	if known && ends <= last && len(passed) <= most+c.at.end {
+		n = c.left - 1
+		c.record, c.left, c.at = nil, 1, span{slot: c.at.slot}
+		return passed, n, nil
+	}
+	for c.left > 1 {
+		next := c.record[c.at.end:]
+		at, err := m.split.split(next)
+		if err != nil {
+			return nil, 0, c.segment.unreadable(err)
+		}
+		if at.slot > last || size+at.end > most || next[at.branch] == branchDeleted {
+			break
+		}
+		c.record, c.at = next, at
+		c.left--
+		n++
+		size += at.end
+	}
+	return passed[:size], n, nil
 }
 
 func (m *merger) load(ctx context.Context, c *cursor) (err error) {

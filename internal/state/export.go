@@ -60,18 +60,19 @@ func Export(ctx context.Context, st store.Store, job string, f Form, segments []
 }
 
 const (
-	// piecesPerWorker bounds the pieces under way: one is made, one waits to be
-	// hashed or written.
-	piecesPerWorker = 2
+	// aheadPerWorker bounds the merged pieces that wait to be written: enough that
+	// neither side waits when the other's goroutine gets no processor for a while.
+	aheadPerWorker = 8
 	// syncBytes is how much is written between two calls of Sync.
 	syncBytes = 32 << 20
 	// sumBytes is how much of a segment is hashed at once.
 	sumBytes = 256 << 10
 )
 
-// export is an Export under way: workers make pieces, one goroutine hashes those
-// that were copied, in their order, one writes all, and one hashes the segments that
-// nothing is copied of.
+// export is an Export under way: workers merge pieces ahead, one goroutine writes all
+// in their order, and reads and hashes those that are copied itself, so that their
+// bytes stay in its processor's cache. One hashes the segments that nothing is copied
+// of.
 type export struct {
 	seeker *Seeker
 	base   *seekable // the largest segment; nil if there is none
@@ -83,8 +84,8 @@ type export struct {
 	synced int64
 }
 
-// made is a piece's bytes.
-type made struct {
+// merged is a piece that is merged.
+type merged struct {
 	piece   piece
 	blocks  []byte
 	records int64
@@ -96,11 +97,10 @@ func (x *export) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	workers := max(x.o.Workers, 1)
-	room := (piecesPerWorker + 1) * workers
-	free, work := make(chan *made, room), make(chan *made, room)
-	order, hashed := make(chan *made, room), make(chan *made, room)
+	room := aheadPerWorker * workers
+	free, work, order := make(chan *merged, room), make(chan *merged, room), make(chan *merged, room)
 	for range room {
-		free <- &made{done: make(chan struct{}, 1)}
+		free <- &merged{done: make(chan struct{}, 1)}
 	}
 	check := func(err error) {
 		if err != nil {
@@ -112,16 +112,12 @@ func (x *export) run(ctx context.Context) error {
 		m := x.maker()
 		running.Go(func() {
 			for p := range work {
-				p.err = m.make(ctx, p)
+				p.err = m.merge(ctx, p)
 				p.done <- struct{}{}
 			}
 		})
 	}
 	running.Go(func() { check(x.sumOthers(ctx)) })
-	running.Go(func() {
-		defer close(hashed)
-		x.sumCopied(ctx, order, hashed, check)
-	})
 	due := make(chan struct{}, 1)
 	running.Go(func() {
 		for range due {
@@ -132,23 +128,21 @@ func (x *export) run(ctx context.Context) error {
 	})
 	running.Go(func() {
 		defer close(due)
-		for p := range hashed {
-			if ctx.Err() == nil {
-				check(x.write(p, due))
-			}
-			free <- p
-		}
+		check(x.put(ctx, order, free, due))
 	})
 	x.hand(ctx, free, work, order)
 	running.Wait()
 	return context.Cause(ctx)
 }
 
-// hand hands out the pieces.
-func (x *export) hand(ctx context.Context, free <-chan *made, work, order chan<- *made) {
+// hand hands out the pieces that are merged.
+func (x *export) hand(ctx context.Context, free <-chan *merged, work, order chan<- *merged) {
 	defer close(work)
 	defer close(order)
 	for _, p := range x.pieces {
+		if p.copied {
+			continue
+		}
 		select {
 		case m := <-free:
 			m.piece = p
@@ -160,12 +154,52 @@ func (x *export) hand(ctx context.Context, free <-chan *made, work, order chan<-
 	}
 }
 
-// write writes a piece, and says when a Sync is due.
-func (x *export) write(p *made, due chan<- struct{}) error {
-	if p.records == 0 {
+// put writes all pieces in their order, and hashes the base along: the bytes that are
+// copied themselves, and what lies between once more.
+func (x *export) put(ctx context.Context, order <-chan *merged, free chan<- *merged, due chan<- struct{}) error {
+	var sum *summing
+	if x.copies {
+		sum = newSumming(x.base)
+	}
+	var buf []byte
+	for _, p := range x.pieces {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if p.copied {
+			var err error
+			if buf, err = sum.through(ctx, p.from, p.to, buf); err != nil {
+				return err
+			}
+			if err := x.write(buf, p.records, due); err != nil {
+				return err
+			}
+			continue
+		}
+		m, ok := <-order
+		if !ok {
+			return context.Cause(ctx)
+		}
+		if <-m.done; m.err != nil {
+			return m.err
+		}
+		if err := x.write(m.blocks, m.records, due); err != nil {
+			return err
+		}
+		free <- m
+	}
+	if sum == nil {
 		return nil
 	}
-	if err := x.file.AppendBlocks(p.blocks, p.records); err != nil {
+	return sum.end(ctx)
+}
+
+// write writes a piece, and says when a Sync is due.
+func (x *export) write(blocks []byte, records int64, due chan<- struct{}) error {
+	if records == 0 {
+		return nil
+	}
+	if err := x.file.AppendBlocks(blocks, records); err != nil {
 		return err
 	}
 	so := x.file.Written()
@@ -182,25 +216,6 @@ func (x *export) write(p *made, due chan<- struct{}) error {
 	return nil
 }
 
-// sumCopied passes pieces on in their order and hashes the base along: the bytes
-// that are copied themselves, and what lies between once more.
-func (x *export) sumCopied(ctx context.Context, order <-chan *made, hashed chan<- *made, check func(error)) {
-	s := newSumming(x.base)
-	for p := range order {
-		<-p.done
-		if p.err == nil && p.piece.copied {
-			if p.err = s.upTo(ctx, p.piece.from); p.err == nil {
-				s.add(p.blocks)
-			}
-		}
-		check(p.err)
-		hashed <- p
-	}
-	if x.copies && ctx.Err() == nil {
-		check(s.end(ctx))
-	}
-}
-
 // sumOthers hashes the segments that nothing is copied of.
 func (x *export) sumOthers(ctx context.Context) error {
 	for _, one := range x.seeker.segments {
@@ -214,7 +229,7 @@ func (x *export) sumOthers(ctx context.Context) error {
 	return nil
 }
 
-// maker makes pieces, in one goroutine.
+// maker merges pieces, in one goroutine.
 type maker struct {
 	x       *export
 	reader  *SlotReader
@@ -237,31 +252,12 @@ func (x *export) maker() *maker {
 	return m
 }
 
-func (m *maker) make(ctx context.Context, p *made) error {
+// merge merges the entries of a piece, and packs them.
+func (m *maker) merge(ctx context.Context, p *merged) error {
 	p.blocks, p.records = p.blocks[:0], 0
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if p.piece.copied {
-		return m.copy(p)
-	}
-	return m.merge(ctx, p)
-}
-
-func (m *maker) copy(p *made) error {
-	n := int(p.piece.to - p.piece.from)
-	if cap(p.blocks) < n {
-		p.blocks = make([]byte, n)
-	}
-	p.blocks, p.records = p.blocks[:n], p.piece.records
-	if _, err := m.x.base.object.ReadAt(p.blocks, p.piece.from); err != nil && err != io.EOF {
-		return failed("read", m.x.base.form, m.x.base.name, err)
-	}
-	return nil
-}
-
-// merge merges the entries of a piece, and packs them.
-func (m *maker) merge(ctx context.Context, p *made) error {
 	m.base.begin, m.base.end = p.piece.begin, p.piece.end
 	if err := m.seek(ctx, p.piece.slots); err != nil {
 		return err
@@ -279,12 +275,31 @@ func (m *maker) merge(ctx context.Context, p *made) error {
 			m.pack(p)
 		}
 		m.block = append(m.block, c.record[:c.at.end]...)
-		if m.records++; len(m.block) >= avrofile.DefaultBlockBytes {
+		m.records++
+		if room := avrofile.DefaultBlockBytes - len(m.block); room > 0 && m.x.copies { // else runs are short
+			ends, known := m.ends(c)
+			run, n, err := m.reader.merger.run(p.piece.slots.Last, room, ends, known)
+			if err != nil {
+				return err
+			}
+			m.block, m.records = append(m.block, run...), m.records+n
+		}
+		if len(m.block) >= avrofile.DefaultBlockBytes {
 			m.pack(p)
 		}
 	}
 	m.pack(p)
 	return nil
+}
+
+// ends is the last slot that the block of a cursor may have, if it is known to have
+// no deletes: one of the base where blocks are copied.
+func (m *maker) ends(c *cursor) (slot epoch.Slot, known bool) {
+	if !m.x.copies || c.segment != blocks(m.base) || m.base.at == m.base.blocks.Len() {
+		return 0, false
+	}
+	first := m.base.firsts[m.base.at].Load()
+	return epoch.Slot(first - 1), first > 0
 }
 
 // seek goes to the slots of a piece. Between copies there is little to merge, and the
@@ -300,7 +315,7 @@ func (m *maker) seek(ctx context.Context, slots epoch.Slots) error {
 }
 
 // pack adds the block in hand to a piece.
-func (m *maker) pack(p *made) {
+func (m *maker) pack(p *merged) {
 	if m.records == 0 {
 		return
 	}

@@ -61,6 +61,7 @@ func (x *export) plan(ctx context.Context) ([]piece, error) {
 		if i > 0 && begins[i] < begins[i-1] {
 			return nil, (&window{seekable: x.base}).unordered(begins[i], begins[i-1], epoch.AllSlots.Last)
 		}
+		x.base.firsts[i].Store(int32(begins[i]) + 1)
 	}
 	begins[0] = epoch.AllSlots.First
 	slots := func(i, end int) epoch.Slots {

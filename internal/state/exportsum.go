@@ -6,9 +6,10 @@ import (
 	"encoding/hex"
 	"hash"
 	"io"
+	"slices"
 )
 
-// summing hashes a segment from its begin to its end, whoever reads what of it.
+// summing hashes a segment from its begin to its end.
 type summing struct {
 	segment *seekable
 	hash    hash.Hash
@@ -17,12 +18,6 @@ type summing struct {
 }
 
 func newSumming(s *seekable) *summing { return &summing{segment: s, hash: sha256.New()} }
-
-// add hashes the bytes that come next.
-func (s *summing) add(p []byte) {
-	s.hash.Write(p)
-	s.at += int64(len(p))
-}
 
 // upTo reads and hashes what comes next, up to an offset.
 func (s *summing) upTo(ctx context.Context, offset int64) error {
@@ -33,12 +28,33 @@ func (s *summing) upTo(ctx context.Context, offset int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p := s.buf[:min(sumBytes, offset-s.at)]
-		if _, err := s.segment.object.ReadAt(p, s.at); err != nil && err != io.EOF {
-			return failed("read", s.segment.form, s.segment.name, err)
+		if err := s.read(s.buf[:min(sumBytes, offset-s.at)]); err != nil {
+			return err
 		}
-		s.add(p)
 	}
+	return nil
+}
+
+// through reads and hashes what comes next up to an offset, and returns what of it
+// stands behind another, in buf's memory if that is enough.
+func (s *summing) through(ctx context.Context, from, to int64, buf []byte) ([]byte, error) {
+	if err := s.upTo(ctx, from); err != nil {
+		return nil, err
+	}
+	buf = slices.Grow(buf[:0], int(to-from))[:to-from]
+	if err := s.read(buf); err != nil {
+		return nil, err
+	}
+	return buf, nil
+}
+
+// read reads and hashes the bytes that come next.
+func (s *summing) read(p []byte) error {
+	if _, err := s.segment.object.ReadAt(p, s.at); err != nil && err != io.EOF {
+		return failed("read", s.segment.form, s.segment.name, err)
+	}
+	s.hash.Write(p)
+	s.at += int64(len(p))
 	return nil
 }
 

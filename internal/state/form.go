@@ -76,9 +76,9 @@ func (f Form) check() error {
 	return nil
 }
 
-// comparer compares two encodings of a key with, if there is one, the element
+// Comparer compares two encodings of a key with, if there is one, the element
 // that follows it.
-func (f Form) comparer() (func(a, b []byte) int, error) {
+func (f Form) Comparer() (func(a, b []byte) int, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (i item) index() uint32    { return uint32(i) }
 // inOrder calls yield with the records of all changes in the order of slots and
 // rows. Two of one row are an error: only one of them could be the truth.
 func inOrder(ctx context.Context, f Form, changes []*Changes, yield func(slot epoch.Slot, record []byte) error) error {
-	compare, err := f.comparer()
+	compare, err := f.Comparer()
 	if err != nil {
 		return err
 	}

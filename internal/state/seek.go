@@ -54,7 +54,7 @@ type Seeker struct {
 // blocks. It is to be closed. A segment that is missing or not what the manifest
 // says, as far as that is seen, gives a *[epoch.DamagedError], here and later.
 func OpenSeeker(ctx context.Context, st store.Store, job string, f Form, segments []epoch.Segment) (*Seeker, error) {
-	if _, err := f.comparer(); err != nil {
+	if _, err := f.Comparer(); err != nil {
 		return nil, err
 	}
 	s := &Seeker{form: f}
