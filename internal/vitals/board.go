@@ -46,7 +46,8 @@ func New(clock env.Clock) *Board {
 		now: Snapshot{
 			Role:    Starting,
 			Outputs: map[string]int64{},
-			Pauses:  newHistogram(pauseBounds()),
+			Late:    map[string]int64{}, Untimed: map[string]int64{}, Ahead: map[string]int64{},
+			Pauses: newHistogram(pauseBounds()),
 		},
 		backlogs: map[partition]*backlog{},
 		calls:    map[string]*StoreCalls{},
@@ -97,15 +98,17 @@ func (b *Board) Wait(reason string) {
 // Committed notes one epoch's commit. It is a sign of life.
 func (b *Board) Committed(c Commit) {
 	b.note(func(now time.Time) {
-		c.Outputs = maps.Clone(c.Outputs)
+		c = c.clone()
 		s := &b.now
 		s.Last, b.commitAt = c, now
 		s.Epochs++
 		s.Records += c.Records
 		s.DeadLetters += c.DeadLetters
 		s.Bytes += c.Bytes
-		for sink, rows := range c.Outputs {
-			s.Outputs[sink] += rows
+		for _, total := range []struct{ of, more map[string]int64 }{{s.Outputs, c.Outputs}, {s.Late, c.Late}, {s.Untimed, c.Untimed}, {s.Ahead, c.Ahead}} {
+			for name, n := range total.more {
+				total.of[name] += n
+			}
 		}
 		s.Pauses.add(c.Pause)
 		b.records.add(now, s.Records)

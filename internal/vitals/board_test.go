@@ -25,6 +25,11 @@ func TestTotals(t *testing.T) {
 	if s.Epochs != 2 || s.Records != 111 || s.DeadLetters != 2 || s.Bytes != 1090 || !maps.Equal(s.Outputs, map[string]int64{"a": 4, "b": 4}) {
 		t.Errorf("totals: %+v", s)
 	}
+	b.Committed(Commit{Late: map[string]int64{"a": 1, "b": 2}, Untimed: map[string]int64{"a": 3}, Ahead: map[string]int64{"t": 4}})
+	b.Committed(Commit{Late: map[string]int64{"b": 5}})
+	if s := b.Snapshot(); !maps.Equal(s.Late, map[string]int64{"a": 1, "b": 7}) || !maps.Equal(s.Untimed, map[string]int64{"a": 3}) || !maps.Equal(s.Ahead, map[string]int64{"t": 4}) {
+		t.Errorf("late %v, untimed %v, ahead %v", s.Late, s.Untimed, s.Ahead)
+	}
 	if s.Last.Epoch != 9 || s.Last.Position != 6 || s.LastAge != 3*time.Second || s.Uptime != 4*time.Second || s.Quiet != 3*time.Second {
 		t.Errorf("last commit %+v, age %v, uptime %v, quiet %v", s.Last, s.LastAge, s.Uptime, s.Quiet)
 	}

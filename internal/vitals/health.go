@@ -16,7 +16,7 @@ func (s Snapshot) Sick() string {
 	switch {
 	case s.Role == Stopped:
 		return fmt.Sprintf("stopped %s ago; the process should have ended", s.RoleFor.Round(time.Second))
-	case s.Role == Standby, s.Role == Stopping, s.Waiting != "", s.Quiet <= quietLimit:
+	case s.Role == Standby, s.Role == Superseded, s.Role == Stopping, s.Waiting != "", s.Quiet <= quietLimit:
 		return "" // who stops waits for sinks, which no restart makes faster
 	}
 	return fmt.Sprintf("%s, but without a sign of life for %s, expected within %s; the log and /debug/pprof/goroutine?debug=2 show where it hangs",
@@ -25,10 +25,10 @@ func (s Snapshot) Sick() string {
 
 // Unready says why a rolling restart should wait before it goes on to the next
 // process: its text is the reason. It is empty while the process runs the job
-// or stands by for it, since either means that the job is in good hands.
+// stands by for it or follows, since each means that the job is in good hands.
 func (s Snapshot) Unready() string {
-	if s.Role == Running || s.Role == Standby {
+	if s.Role == Running || s.Role == Standby || s.Role == Follower {
 		return s.Sick()
 	}
-	return fmt.Sprintf("%s for %s; expected running or standby", s.Role, s.RoleFor.Round(time.Second))
+	return fmt.Sprintf("%s for %s; expected running, following or standby", s.Role, s.RoleFor.Round(time.Second))
 }

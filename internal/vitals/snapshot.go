@@ -29,6 +29,8 @@ type Snapshot struct {
 	DeadLetters      int64
 	Bytes            int64            // of input
 	Outputs          map[string]int64 // rows, by sink
+	Late, Untimed    map[string]int64 // records, by operator
+	Ahead            map[string]int64 // times, by event time
 	RecordsPerSecond float64          // committed, over the last 10 seconds
 	Pauses           Histogram        // of commits
 
@@ -81,8 +83,8 @@ func (b *Board) Snapshot() (s Snapshot) {
 			s.LastAge = since(now, b.commitAt)
 		}
 		s.RecordsPerSecond = b.records.perSecond(now, s.Records, s.Uptime)
-		s.Last.Outputs = maps.Clone(s.Last.Outputs)
-		s.Outputs = maps.Clone(s.Outputs)
+		s.Last = s.Last.clone()
+		s.Outputs, s.Late, s.Untimed, s.Ahead = maps.Clone(s.Outputs), maps.Clone(s.Late), maps.Clone(s.Untimed), maps.Clone(s.Ahead)
 		s.Pauses = s.Pauses.clone()
 		s.States = slices.Clone(s.States)
 		s.Sinks = slices.Clone(s.Sinks)
@@ -101,6 +103,12 @@ func (b *Board) Snapshot() (s Snapshot) {
 		}
 	})
 	return s
+}
+
+func (c Commit) clone() Commit {
+	c.Outputs, c.Late, c.Untimed, c.Ahead = maps.Clone(c.Outputs), maps.Clone(c.Late), maps.Clone(c.Untimed), maps.Clone(c.Ahead)
+	c.EventTimes, c.Operators = slices.Clone(c.EventTimes), slices.Clone(c.Operators)
+	return c
 }
 
 // since is the time that has passed, never below 0: a clock without a

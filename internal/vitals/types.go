@@ -9,14 +9,19 @@ type Role string
 const (
 	Starting  Role = "starting"  // looks at the store and at what the job needs
 	Standby   Role = "standby"   // waits until the job's owner is gone
+	Follower  Role = "follower"  // follows the live branch, and keeps its outputs to itself
 	Restoring Role = "restoring" // owns the job and loads its states
 	Running   Role = "running"   // owns the job, reads and commits
 	Stopping  Role = "stopping"  // closes the last epoch and delivers what is owed
 	Stopped   Role = "stopped"   // has let go of the job
+
+	Superseded Role = "superseded" // was replaced by another build, and does nothing any more
 )
 
 // Roles returns every role, in the order above.
-func Roles() []Role { return []Role{Starting, Standby, Restoring, Running, Stopping, Stopped} }
+func Roles() []Role {
+	return []Role{Starting, Standby, Restoring, Follower, Running, Stopping, Stopped, Superseded}
+}
 
 // Identity says which job this is, and which process runs it.
 type Identity struct {
@@ -40,7 +45,20 @@ type Commit struct {
 	DeadLetters int64
 	Bytes       int64
 	Outputs     map[string]int64 // rows put out, by sink
-	Pause       time.Duration    // how long the epoch's end kept the slowest shard from its records
+	// Records whose windows were closed and those that lack a time, by operator, and
+	// times too far ahead of the clock, by event time.
+	Late, Untimed, Ahead map[string]int64
+	// Where the event times stand, and the operators that go by them.
+	EventTimes, Operators []Watermark
+	Pause                 time.Duration // how long the epoch's end kept the slowest shard from its records
+}
+
+// Watermark is how far the times of records have come, of an event time or for an
+// operator.
+type Watermark struct {
+	Name string
+	At   time.Time     // zero: there is none yet
+	Lag  time.Duration // by which it is behind the epoch's clock; below 0: ahead
 }
 
 // State is what one state takes.
