@@ -71,6 +71,13 @@ func decodeInto[T any](d *decoder, src []byte, v *T) ([]byte, error) {
 
 // noescape hides from the compiler that p is passed on, so that what it points
 // to need not be on the heap. None of the compiled functions keeps it.
+//
+// While only hidden holds the place, the stack must not move: a check of the
+// pointer, which is a call, would let it grow just there.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
 func noescape(p unsafe.Pointer) unsafe.Pointer {
 	hidden := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
