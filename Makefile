@@ -8,7 +8,7 @@ SHELL := bash
 export GOTOOLCHAIN := auto
 
 # Where goroutines share memory, tests run a second time under the race detector.
-RACE := . ./internal/engine/... ./internal/state/... ./internal/epoch/... ./internal/deliver/... ./internal/migrate/... ./internal/plan/... ./internal/tabular/...
+RACE := . ./schema ./internal/engine/... ./internal/state/... ./internal/epoch/... ./internal/deliver/... ./internal/migrate/... ./internal/plan/... ./internal/tabular/...
 
 # How long one package's tests may take: one that hangs is to say so soon.
 TEST_TIMEOUT ?= 5m
@@ -22,13 +22,13 @@ TORTURE_TIMEOUT ?= 6h
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## a week of flights through a job that is killed, restarted and upgraded
+run: ## a week of flights through a job that is killed, upgraded while it runs, and rolled back
 	@go run ./examples/flights
 
 test: ## all tests, then those of goroutines under the race detector
 	@echo "Testing every package."
 	@go test -timeout $(TEST_TIMEOUT) ./...
-	@echo "Testing the API, the engine, states, the epoch log, deliveries, migrations, plans and files of rows under the race detector."
+	@echo "Testing the API, schemas, the engine, states, the epoch log, deliveries, migrations, plans and files of rows under the race detector."
 	@go test -race -timeout $(TEST_TIMEOUT) $(RACE)
 
 check: ## format, vet, staticcheck, go.mod, and the repository's own rules

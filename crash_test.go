@@ -61,6 +61,7 @@ func paymentsJob(dir string) *sluice.Job {
 // The n-th write to the store is the last that happens, for each n until the job
 // gets through: what comes out in the end is what an uninterrupted run gives.
 func TestCrashAtEveryWrite(t *testing.T) {
+	t.Parallel()
 	for n := 1; ; n++ {
 		test := sluicetest.New(t, paymentsJob(t.TempDir()))
 		test.Options(func(o *sluice.Options) { o.Shards, o.BatchRecords = 3, 2 })
@@ -125,6 +126,7 @@ func checkPayments(t *testing.T, n int, test *sluicetest.Test, want map[string]b
 
 // Runs that last for one epoch each still merge what they leave, and restore it.
 func TestManyShortRunsMerge(t *testing.T) {
+	t.Parallel()
 	test := sluicetest.New(t, paymentsJob(t.TempDir()))
 	want := map[string]balance{}
 	for id := range int64(40) {

@@ -43,7 +43,8 @@
 // [Stream.Merge]. [Stream.KeyBy] gives a [Keyed] stream, on which operators keep
 // state for each key: [Keyed.Fold] and [Keyed.FoldKeep] give a [Table];
 // [Keyed.Process] gives full control, with several states ([NewState],
-// [NewMapState], [NewListState]) and several outputs ([NewOutput]). A table's
+// [NewMapState], [NewListState], and [NewSortedState] for the top N of each key)
+// and several outputs ([NewOutput]). A table's
 // rows go to sinks ([Table.To]), its changes are a stream ([Table.Changes]), and
 // [Table.Regroup] keys its rows anew. A stream ends with [Stream.To] or
 // [Stream.Discard].
@@ -63,6 +64,18 @@
 // An epoch is a function of the state before it, its inputs in their order, and
 // its clock, which stands still ([Context.Now]). [Job.Replay] runs it again and
 // compares. So the functions of a job must be pure.
+//
+// # Time
+//
+// [Stream.EventTime] and [Stream.SourceTime] give records the time of what they tell
+// of. How far that has come is the watermark, the least of the source's partitions; it
+// moves at the ends of the batches that were read, in their recorded order, so that a
+// replay has the same late records. [Keyed.Window] puts records into windows
+// ([Tumbling], [Hopping], [Session], [Days], [WindowsBy]), which are folded
+// ([Windowed.Fold]): [WindowTable.Results] has what each has come to, once, and the
+// table that it is has the changes with each epoch. What comes too late goes to
+// [Windowed.Late]; a record is in all of its windows, or in none. In a Process,
+// [Setup.OnTimer] and [Setup.OnClock] give each key timers.
 //
 // # State
 //
@@ -87,6 +100,18 @@
 // A new job can begin with what another system knew: [Job.Import], or the command
 // import, makes its first epoch of files and of places in its sources. Rows that
 // are not a state's own entries are mapped by a function ([State.Import]).
+//
+// # Upgrading
+//
+// [Job.Run] with another build goes on where the job stood. [Job.Upgrade] takes over
+// from one that runs, without a pause: the new build begins a branch, with the state
+// carried over, follows what the old one does, and compares the outputs of both; at
+// the cut it ends the live branch, and is live itself. Nothing is lost and nothing
+// repeated, and the run of the old build ends with a [SupersededError]. [Upgrade]
+// holds what must be so before the cut: equal outputs, a time for which it has kept
+// up, a function's word. [Job.Rollback] goes back in the same way, by a branch that
+// begins where the old build was ended. [Options.Rewrite] says what becomes of rows
+// that the other build has written.
 //
 // # Errors
 //

@@ -73,12 +73,16 @@ func (d desk) orders(job *sluice.Job) *sluice.Stream[Order] {
 }
 
 // run runs the job to the end of its input, with all state in the desk's folder.
-func (d desk) run(job *sluice.Job) {
+func (d desk) run(job *sluice.Job) { d.runWith(job, func(*sluice.Options) {}) }
+
+func (d desk) runWith(job *sluice.Job, change func(*sluice.Options)) {
 	s, err := store.OpenFolder(env.Real(), d.path("sluice-data"))
 	if err != nil {
 		panic(err)
 	}
-	err = job.Run(context.Background(), sluice.Options{Store: s, Volatile: true, Shards: 2, Log: slog.New(slog.DiscardHandler)})
+	o := sluice.Options{Store: s, Volatile: true, Shards: 2, Log: slog.New(slog.DiscardHandler)}
+	change(&o)
+	err = job.Run(context.Background(), o)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -207,7 +211,7 @@ func ExampleJob_DeadLetter() {
 	// Output:
 	// {"op":"put","key":"ann","row":{"Orders":2,"Cents":1250}}
 	// {"op":"put","key":"bob","row":{"Orders":1,"Cents":300}}
-	// {"Source":"orders","Partition":"orders.jsonl","Offset":107,"Operator":"TryMap sluice_test.hasItems","Key":"","Error":"an order of nothing","Bytes":"eyJJRCI6MywiVXNlciI6ImFubiIsIkNlbnRzIjowfQ=="}
+	// {"Source":"orders","Partition":"orders.jsonl","Offset":107,"Operator":"TryMap sluice_test.hasItems","Key":"","Error":"an order of nothing","RecordKey":"","Bytes":"eyJJRCI6MywiVXNlciI6ImFubiIsIkNlbnRzIjowfQ=="}
 }
 
 func ExampleStream_Merge() {

@@ -27,6 +27,10 @@ func numbers(job *sluice.Job) *sluice.Stream[int64] {
 	return job.From("numbers", file.JSONLines[int64]("unused.jsonl"))
 }
 
+func ticks(job *sluice.Job) *sluice.Keyed[string, tick] {
+	return job.From("ticks", file.JSONLines[tick]("unused.jsonl")).EventTime(tick.time, 0).KeyBy(tick.key)
+}
+
 func even(n int64) bool { return n%2 == 0 }
 
 // Each mistake is found when the job is built, all in one error, with the place.
@@ -46,6 +50,23 @@ func TestFaults(t *testing.T) {
 		{"a state of a source's name", func(job *sluice.Job) {
 			numbers(job).KeyBy(even).Fold(sluice.NewState[bool, int64]("numbers"), sumInt64)
 		}, []string{`state "numbers": the name is taken by a source`}},
+		{"panes as a table", func(job *sluice.Job) {
+			keyed := ticks(job)
+			shared := keyed.Window(sluice.Hopping(2*time.Second, time.Second)).FoldMerge(bags, (*bag).add, (*bag).merge)
+			shared.To("rows", file.Upsert(dir+"/rows", func(sluice.In[string], bag) windowed { return windowed{} }))
+			shared.Changes().Discard()
+			shared.Regroup(sluice.NewState[string, int64]("groups"), func(in sluice.In[string], _ bag) string { return in.Key },
+				func(n *int64, _ bag) { *n++ }, func(n *int64, _ bag) bool { *n--; return *n > 0 })
+		}, []string{
+			`sink "rows" of state "bags": the windows share panes, which are what the state holds, so that it has no rows of windows: use Results, or, with Hopping, Fold instead of FoldMerge, which keeps an entry for each window (`,
+			`Changes of state "bags": the windows share panes`,
+		}},
+		{"sliding windows that can't be merged", func(job *sluice.Job) {
+			ticks(job).Window(sluice.Sliding(time.Second)).Fold(bags, (*bag).add).Results().Discard()
+		}, []string{`state "bags": sliding windows are put together of what they share: use FoldMerge (`}},
+		{"sliding windows of no size", func(job *sluice.Job) {
+			ticks(job).Window(sluice.Sliding(0)).FoldMerge(bags, (*bag).add, (*bag).merge).Results().Discard()
+		}, []string{"Window: sliding windows: size 0s"}},
 		{"two sinks of one name", func(job *sluice.Job) {
 			s := numbers(job)
 			s.Map(func(n int64) command { return command{N: n} }).To("out", file.Append[command](dir+"/a"))

@@ -135,9 +135,25 @@ func (m *model) apply(c command) (string, bool) {
 	return "", false
 }
 
+// stepAnyhow steps a job with some number of shards, workers and records in a batch, and
+// perhaps crashes it before.
+func stepAnyhow(rt *rapid.T, test *sluicetest.Test) {
+	test.Options(func(o *sluice.Options) {
+		o.Shards = rapid.IntRange(1, 5).Draw(rt, "shards")
+		o.Workers = rapid.IntRange(1, 3).Draw(rt, "workers")
+		o.BatchRecords = rapid.IntRange(1, 20).Draw(rt, "batch")
+		o.EpochBytes = 1 << 30
+	})
+	if rapid.Bool().Draw(rt, "crash") {
+		test.Crash(rapid.IntRange(1, 12).Draw(rt, "at"))
+	}
+	test.Step()
+}
+
 // Random commands, epochs, crashes and numbers of shards: all that the states
 // tell is what a model tells that never crashes.
 func TestRandomHistoriesAgreeWithAModel(t *testing.T) {
+	t.Parallel()
 	commands := rapid.Custom(func(t *rapid.T) command {
 		return command{
 			Key: fmt.Sprint("key-", rapid.IntRange(0, 5).Draw(t, "key")),
@@ -159,16 +175,7 @@ func TestRandomHistoriesAgreeWithAModel(t *testing.T) {
 					want = append(want, answer{c.Key, text})
 				}
 			}
-			test.Options(func(o *sluice.Options) {
-				o.Shards = rapid.IntRange(1, 5).Draw(rt, "shards")
-				o.Workers = rapid.IntRange(1, 3).Draw(rt, "workers")
-				o.BatchRecords = rapid.IntRange(1, 20).Draw(rt, "batch")
-				o.EpochBytes = 1 << 30
-			})
-			if rapid.Bool().Draw(rt, "crash") {
-				test.Crash(rapid.IntRange(1, 12).Draw(rt, "at"))
-			}
-			test.Step()
+			stepAnyhow(rt, test)
 		}
 		if got := sluicetest.Rows[answer](test, "answers"); !slices.Equal(got, want) {
 			rt.Fatalf("the job told\n%v\nthe model tells\n%v", got, want)

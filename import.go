@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
@@ -24,12 +25,19 @@ type Import struct {
 	// Groups are groups of consumers whose committed offsets count for partitions of
 	// Kafka that Offsets lacks.
 	Groups []string
+	// From, if not zero, begins partitions that those lack with the first record of that
+	// time or later, or at the end where there is none. Kafka can find it; a source that
+	// can't is an error.
+	From time.Time
 	// BeginRest begins all other partitions where a new job would. Otherwise they
 	// are an error.
 	BeginRest bool
 	// IgnoreUnknown leaves out columns and fields that the state lacks. Otherwise
 	// they are an error.
 	IgnoreUnknown bool
+	// Defaults takes the zero value of its type for a column that a file lacks and
+	// whose field has no default in its tag. Otherwise such a column is an error.
+	Defaults bool
 	// Read, if set, is told from time to time how many rows of a state's file, and
 	// how many bytes of it, have been read.
 	Read func(state string, rows, bytes int64)
@@ -56,7 +64,13 @@ type Imported struct {
 }
 
 // ImportedDefault is a column of a state's file that took its default in all rows.
-type ImportedDefault struct{ State, Column string }
+type ImportedDefault struct {
+	State, Column string
+	// Value is the default, in Avro's JSON form. Implied says that it is the type's
+	// zero value, which [Import.Defaults] allows.
+	Value   string
+	Implied bool
+}
 
 // ImportedState is a state that was imported.
 type ImportedState struct {
@@ -72,10 +86,12 @@ type ImportedState struct {
 // Nothing exists of the job until the last step; if it fails or is killed, import
 // again. Rows are found by the names of their columns, as `sluice state export`
 // writes them, or are what the state's own Import function takes ([State.Import]).
-// Two rows of one key are an error. Entries that are imported are not sent to sinks
+// A column that a file lacks takes the default of its field's tag; one without is an
+// error, see [Import.Defaults]. Two rows of one key are an error. Entries that are imported are not sent to sinks
 // before they change.
 //
-// Of o, Store, TransactionPrefix, Volatile, Lease, Log and Env count.
+// Of o, Store, TransactionPrefix, Volatile, Lease, MemoryLimit, Log and Env count.
+// States that would not fit into the memory are refused, as a run would.
 func (job *Job) Import(ctx context.Context, o Options, im Import) (Imported, error) {
 	if err := job.Check(); err != nil {
 		return Imported{}, err
@@ -84,15 +100,9 @@ func (job *Job) Import(ctx context.Context, o Options, im Import) (Imported, err
 	if err != nil {
 		return Imported{}, err
 	}
-	in := runner.Import{Given: engine.Given{Offsets: im.Offsets, Groups: im.Groups, Rest: im.BeginRest}, Read: im.Read}
-	for _, f := range im.Files {
-		format, err := formatOf(f)
-		if err != nil {
-			return Imported{}, fmt.Errorf("%s: %w", job.name, err)
-		}
-		in.Files = append(in.Files, runner.ImportFile{State: f.State, Open: func(l tabular.Layout) (runner.Rows, error) {
-			return openRows(ro.Env.Files, f.Path, format, l, tabular.ReadOptions{Ignore: im.IgnoreUnknown})
-		}})
+	in, err := job.runnerImport(ro.Env.Files, im)
+	if err != nil {
+		return Imported{}, err
 	}
 	done, err := runner.ImportJob(ctx, ro, in)
 	if err != nil {
@@ -101,8 +111,8 @@ func (job *Job) Import(ctx context.Context, o Options, im Import) (Imported, err
 	var out Imported
 	for _, f := range im.Files {
 		out.States = append(out.States, ImportedState{f.State, done.Rows[f.State], done.Entries[f.State]})
-		for _, column := range done.Absent[f.State] {
-			out.Defaults = append(out.Defaults, ImportedDefault{f.State, column})
+		for _, a := range done.Absent[f.State] {
+			out.Defaults = append(out.Defaults, ImportedDefault{f.State, a.Column, a.Default, a.Implied})
 		}
 	}
 	for _, source := range job.graph.Sources() {
@@ -111,6 +121,20 @@ func (job *Job) Import(ctx context.Context, o Options, im Import) (Imported, err
 		}
 	}
 	return out, nil
+}
+
+func (job *Job) runnerImport(files env.FS, im Import) (runner.Import, error) {
+	in := runner.Import{Given: engine.Given{Offsets: im.Offsets, Groups: im.Groups, At: im.From, Rest: im.BeginRest}, Read: im.Read}
+	for _, f := range im.Files {
+		format, err := formatOf(f)
+		if err != nil {
+			return in, fmt.Errorf("%s: %w", job.name, err)
+		}
+		in.Files = append(in.Files, runner.ImportFile{State: f.State, Open: func(l tabular.Layout) (runner.Rows, error) {
+			return openRows(files, f.Path, format, l, tabular.ReadOptions{Ignore: im.IgnoreUnknown, Defaults: im.Defaults})
+		}})
+	}
+	return in, nil
 }
 
 func formatOf(f ImportFile) (tabular.Format, error) {

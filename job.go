@@ -57,8 +57,10 @@ type DeadLetter struct {
 	Key      string
 	// Error is what went wrong.
 	Error string
-	// Bytes is the record's value as it was read.
-	Bytes []byte
+	// RecordKey is the record's own key as it was read, such as Kafka's; empty where
+	// the source has none. Bytes is its value.
+	RecordKey []byte
+	Bytes     []byte
 }
 
 // DeadLetter sends records that can't be decoded, or on which a function
@@ -72,6 +74,7 @@ func (job *Job) DeadLetter(name string, sink connector.StreamSink[DeadLetter]) {
 		return
 	}
 	job.dead = true
+	job.refuseRivals(name, sink)
 	node := new(engine.Node[DeadLetter])
 	engine.Through(job.graph.DeadLetters(), node, func(_ *engine.Instance, next func(*DeadLetter)) func(*engine.DeadLetter) {
 		var d DeadLetter
@@ -152,6 +155,17 @@ func (job *Job) claim(kind, name string, from []string) {
 		return
 	}
 	claims[name] = claim{kind, from}
+}
+
+// refuseRivals notes those of the job's sinks that can't stand beside a new one.
+func (job *Job) refuseRivals(name string, sink connector.Sink) {
+	for _, other := range job.graph.Sinks() {
+		if rival, ok := other.Sink.(connector.RivalSink); ok {
+			if err := rival.Rivals(sink); err != nil {
+				job.fault("sinks %q and %q: %v", other.Name, name, err)
+			}
+		}
+	}
 }
 
 // sources are the names of the job's sources.

@@ -13,6 +13,7 @@ type Keyed[K comparable, T any] struct {
 	keyed engine.Keyed[K, T]
 	from  []string
 	bad   bool // a fault was noted; what is added has no effect
+	mixed bool // some of the records have got no time
 }
 
 func keyOf[K comparable]() (*schema.Key[K], error) { return schema.KeyOf[K]("key") }
@@ -53,13 +54,22 @@ func (k *Keyed[K, T]) stage() *engine.Stage[K] {
 	return k.keyed.Stage
 }
 
+// behind returns a stream of what comes of k, whose records have its times.
+func behind[U any, K comparable, T any](k *Keyed[K, T]) *Stream[U] {
+	s := newStream[U](k.job, k.from)
+	if k.keyed.Stage != nil {
+		s.times, s.mixed = k.keyed.Stage.Times(), k.mixed
+	}
+	return s
+}
+
 // MapValues turns each record into another that stays at its key.
 func (k *Keyed[K, T]) MapValues[U any](f func(T) U) *Keyed[K, U] {
-	out := &Keyed[K, U]{job: k.job, from: k.from, bad: k.bad}
+	out := &Keyed[K, U]{job: k.job, from: k.from, bad: k.bad, mixed: k.mixed}
 	if k.bad {
 		return out
 	}
-	s := newStream[U](k.job, k.from)
+	s := behind[U](k)
 	out.keyed = engine.Keyed[K, U]{Stage: k.keyed.Stage, Node: s.node}
 	engine.Through(k.keyed.Node, s.node, func(_ *engine.Instance, next func(*U)) func(*T) {
 		var u U
@@ -73,7 +83,7 @@ func (k *Keyed[K, T]) MapValues[U any](f func(T) U) *Keyed[K, U] {
 
 // Values drops the key. The records stay where they are.
 func (k *Keyed[K, T]) Values() *Stream[T] {
-	s := newStream[T](k.job, k.from)
+	s := behind[T](k)
 	if k.bad {
 		s.Discard()
 		return s

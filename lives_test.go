@@ -285,6 +285,7 @@ func TestInputThatEndsIsDelivered(t *testing.T) {
 
 // A manifest that is lost in the middle is damage, and its name is not taken.
 func TestAManifestLostInTheMiddleIsNamed(t *testing.T) {
+	t.Parallel()
 	d := newDesk()
 	defer d.clear()
 	s, err := store.OpenFolder(env.Real(), d.path("sluice-data"))

@@ -2,9 +2,12 @@ package sluice
 
 import (
 	"context"
+	"encoding/json/jsontext"
 	"os"
 
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/cli"
+	"github.com/sluicestream/sluice/internal/runner"
 )
 
 // Main gives a job the command line of its own binary, and ends the process
@@ -13,7 +16,7 @@ import (
 //
 //	func main() { sluice.Main(job()) }
 //
-// The commands are run, plan, import, stop, status and describe; each tells its flags
+// The commands are run, upgrade, rollback, plan, import, stop, status and describe; each tells its flags
 // with --help.
 // They are a thin layer over [Job.Run], which a program that has a command line
 // already calls itself.
@@ -25,16 +28,49 @@ import (
 // flag --gc-percent overrule that. Job.Run leaves the collector as it is.
 func Main(job *Job) {
 	os.Exit(cli.RunJob(cli.Job{
-		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, Run: job.runSettings, Import: job.importSettings,
+		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, Run: job.runSettings, Follow: job.followSettings, Import: job.importSettings,
 	}, os.Args[1:]))
 }
 
 // runSettings runs the job as its command line was told to.
 func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
-	return job.Run(ctx, Options{
+	return job.Run(ctx, optionsOf(s))
+}
+
+// followSettings follows as its command line was told to.
+func (job *Job) followSettings(ctx context.Context, s cli.Settings, f cli.FollowSettings) error {
+	following := runner.Following{
+		Kind: f.Kind, Name: string(f.Kind), Auto: f.Auto, CutOver: f.CutOver, Soak: f.Soak, Again: f.Again, Over: f.Over, Create: f.Create,
+		FromText: f.From, OwnClock: f.OwnClock, Backfill: f.Backfill, Rehearse: f.Rehearse, AwaitGroup: f.WaitGroup, AwaitGroupFor: f.WaitGroupFor,
+		DropDeliveries: f.DropDeliveries, Guard: f.Guard, Compare: f.Compare,
+		Told: func(p runner.FollowProgress) { f.Told(followProgress(p)) },
+	}
+	if f.Import != nil {
+		in, err := job.runnerImport(env.Real().Files, importOf(*f.Import))
+		if err != nil {
+			return err
+		}
+		following.Import = in
+	}
+	if f.Check != nil {
+		following.Check = func(ctx context.Context, p runner.FollowProgress) error { return f.Check(ctx, followProgress(p)) }
+	}
+	return job.run(ctx, optionsOf(s), &following)
+}
+
+func followProgress(p runner.FollowProgress) cli.FollowProgress {
+	return cli.FollowProgress{
+		Stage: string(p.Stage), Branch: p.Branch, Followed: p.Followed, Position: uint64(p.Position), Lag: uint64(p.Lag),
+		Results: p.Results, Objections: p.Objections,
+	}
+}
+
+// optionsOf are what a command line was told, as the job takes it.
+func optionsOf(s cli.Settings) Options {
+	return Options{
 		Store: s.Store, Epoch: s.Epoch, Shards: s.Shards, Workers: s.Workers,
-		Grace: s.Grace, Drop: s.Drop, SetAside: s.SetAside, Gap: s.Gap, Replace: s.Replace, Log: s.Log,
-		TransactionPrefix: s.TransactionPrefix, Lease: s.Lease, TakeOver: s.TakeOver, Keep: s.Keep, KeepEpochs: s.KeepEpochs, Savepoints: s.Savepoints,
+		Grace: s.Grace, Drop: s.Drop, SetAside: s.SetAside, Gap: s.Gap, Rewrite: s.Rewrite, Replace: s.Replace, Log: s.Log,
+		TransactionPrefix: s.TransactionPrefix, Lease: s.Lease, ResumeAfter: s.ResumeAfter, AbandonAfter: s.AbandonAfter, FollowAfterCut: s.FollowAfterCut, WaitSuperseded: s.OnSuperseded == "wait", Resume: s.Resume, Standby: s.Standby, Fresh: s.Fresh, FreshFrom: s.FreshFrom, RepeatOutputs: s.RepeatOutputs, TakeOver: s.TakeOver, Keep: s.Keep, KeepEpochs: s.KeepEpochs, Savepoints: s.Savepoints,
 		MemoryLimit: s.MemoryLimit, Volatile: s.Volatile, Listener: s.Listener, Asked: s.Asked,
 		Committed: func(c Committed) {
 			told := cli.Committed{Epoch: c.Epoch, Position: c.Position, Records: c.Records, DeadLetters: c.DeadLetters}
@@ -43,22 +79,29 @@ func (job *Job) runSettings(ctx context.Context, s cli.Settings) error {
 			}
 			s.Committed(told)
 		},
-	})
+	}
+}
+
+func importOf(s cli.ImportSettings) Import {
+	im := Import{Offsets: s.Offsets, Groups: s.Groups, From: s.From, BeginRest: s.BeginRest, IgnoreUnknown: s.IgnoreUnknown, Defaults: s.Defaults, Read: s.Read}
+	for _, f := range s.Files {
+		im.Files = append(im.Files, ImportFile(f))
+	}
+	return im
 }
 
 // importSettings imports what its command line was told to.
 func (job *Job) importSettings(ctx context.Context, s cli.ImportSettings) (cli.Imported, error) {
-	im := Import{Offsets: s.Offsets, Groups: s.Groups, BeginRest: s.BeginRest, IgnoreUnknown: s.IgnoreUnknown, Read: s.Read}
-	for _, f := range s.Files {
-		im.Files = append(im.Files, ImportFile(f))
-	}
-	done, err := job.Import(ctx, Options{Store: s.Store, Log: s.Log, TransactionPrefix: s.TransactionPrefix, Volatile: s.Volatile}, im)
+	im := importOf(s)
+	done, err := job.Import(ctx, Options{
+		Store: s.Store, Log: s.Log, TransactionPrefix: s.TransactionPrefix, Volatile: s.Volatile, MemoryLimit: s.MemoryLimit,
+	}, im)
 	var out cli.Imported
 	for _, state := range done.States {
 		out.States = append(out.States, cli.ImportedState(state))
 	}
 	for _, d := range done.Defaults {
-		out.Defaults = append(out.Defaults, cli.ImportedDefault(d))
+		out.Defaults = append(out.Defaults, cli.ImportedDefault{State: d.State, Column: d.Column, Value: jsontext.Value(d.Value), Implied: d.Implied})
 	}
 	for _, p := range done.Offsets {
 		out.Offsets = append(out.Offsets, cli.ImportedOffset{Source: p.Source, Partition: p.Partition, Next: p.Next})

@@ -43,6 +43,14 @@ type Options struct {
 	// Gap names sinks that this build has again after builds that lacked them, and
 	// that may go on without what they did not get meanwhile.
 	Gap []string
+	// Rewrite says which tables' sinks are written anew at a change, by name: an
+	// upgrade, a rollback, a fresh start, or another version of the job in place.
+	// "touched" writes a row when its key changes next, so that others stay as the
+	// version before has written them; "all" writes all rows bit by bit, and deletes
+	// those of keys that the table lacks; "changed" does so and leaves out rows that
+	// the sink has already, where it can see them, as PostgreSQL. Defaults to touched,
+	// at a rollback to all. Where nothing changes it does nothing.
+	Rewrite map[string]string
 	// Replace runs this build although the job has been taken over by another
 	// build since it ran last.
 	Replace bool
@@ -54,6 +62,31 @@ type Options struct {
 	// before another one that stands by takes over; one that is known to be gone
 	// is not waited for. Defaults to 10 s; 100 ms is the least.
 	Lease time.Duration
+	// Standby follows the live branch, if another process runs the job, and takes its place
+	// once that gives no sign of life for a lease: what it has in memory then is what the
+	// other had. Defaults to waiting without following.
+	Standby bool
+	// Fresh begins the job anew, with an empty state and another branch, which is live at
+	// once; the old branch is kept. A build that has done so before and runs the job still
+	// goes on instead, since a supervisor repeats what it starts. FreshFrom is where it begins, as [Upgrade].From has it:
+	// earliest, latest or a time. RepeatOutputs names sinks that are appended to and may get
+	// outputs again that they have.
+	Fresh         bool
+	FreshFrom     string
+	RepeatOutputs []string
+	// AbandonAfter is how long a branch that is to replace this one may give no sign of
+	// life before it is given up: it holds clean-up back until then. Defaults to 7 days;
+	// below 0: for ever.
+	AbandonAfter time.Duration
+	// FollowAfterCut goes on, once another build is live, by following it on a new branch,
+	// so that going back takes a moment. WaitSuperseded has Run wait until its context
+	// ends before it returns the error that says so.
+	FollowAfterCut, WaitSuperseded bool
+	// Resume goes on behind a branch that was sealed and has no successor, at once.
+	Resume bool
+	// ResumeAfter is how long a branch that was sealed may have no successor before
+	// this process goes on with one. Defaults to 1 minute.
+	ResumeAfter time.Duration
 	// TakeOver takes the job over from a process that runs it, without waiting;
 	// that one stops with an error. Of two that do so at once one stands by.
 	TakeOver bool

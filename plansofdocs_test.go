@@ -195,7 +195,7 @@ func ExampleMain_plan() {
 	// operator  spend   same      note: its function is sluice_test.addText, and was sluice_test.addDoc
 	// state     spend   migrates  spend: values go through sluice_test.centsText
 	//                             tried: 2 of 2 entries, 0 failed; 1.28 × as large
-	// sink      out     same      note: state spend migrates: rows of keys that don't change stay as the version before has written them
+	// sink      out     same      note: state spend migrates: rows of keys that don't change stay as the version before has written them, unless --rewrite out=all
 	//
 	// migrates: a run goes on from here (exit code 20)
 }

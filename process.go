@@ -11,8 +11,9 @@ import (
 // It also runs once when the job is built, to see what it uses. The operator has
 // the name of the first state.
 func (k *Keyed[K, T]) Process[O any](setup func(*Setup[K, O]) func(*Context[K, O], T)) *Processed[K, O] {
-	out := &Processed[K, O]{Stream: newStream[O](k.job, nil), inputs: k.from, site: callSite(), states: map[string]any{}, outputs: map[string]any{}}
+	out := &Processed[K, O]{Stream: behind[O](k), inputs: k.from, site: callSite(), states: map[string]any{}, outputs: map[string]any{}}
 	building := &Setup[K, O]{op: out, stage: k.stage(), building: true}
+	building.untimed = func(what string) bool { return k.faultIfUntimed(out.site, what) }
 	setup(building)
 	out.Stream.from = []string{out.operator}
 	for _, s := range out.streams {
@@ -26,8 +27,8 @@ func (k *Keyed[K, T]) Process[O any](setup func(*Setup[K, O]) func(*Context[K, O
 	}
 	k.keyed.Node.Consume(func(in *engine.Instance) func(*T) {
 		emit := engine.Enter(in, out.node)
-		p := &Setup[K, O]{op: out, stage: k.keyed.Stage, in: in}
 		c := &Context[K, O]{in: in, key: k.keyed.Stage.Context(in), emit: emit}
+		p := &Setup[K, O]{op: out, stage: k.keyed.Stage, in: in, context: c}
 		process := setup(p)
 		return func(v *T) {
 			in.At(out.operator)
@@ -82,6 +83,8 @@ type Setup[K comparable, O any] struct {
 	op       *Processed[K, O]
 	stage    *engine.Stage[K]
 	in       *engine.Instance
+	context  *Context[K, O]
+	untimed  func(what string) bool // notes a fault if the records have no time
 	building bool
 }
 
@@ -135,7 +138,7 @@ func (p *Setup[K, O]) Output[U any](o Output[U]) *Emitter[U] {
 		if p.op.outputs[o.name] != nil {
 			p.op.job.fault("two outputs of the name %q", o.name)
 		}
-		s := newStream[U](p.op.job, nil)
+		s := after[U](p.op.Stream)
 		p.op.outputs[o.name] = s
 		p.op.streams = append(p.op.streams, func(operator string) { s.from = []string{operator} })
 		return &Emitter[U]{}
@@ -171,6 +174,14 @@ func (c *Context[K, O]) Emit(v O) {
 	c.out = v
 	c.emit(&c.out)
 }
+
+// Time is the event time of the record, or the time of the timer that is fired;
+// [NoTime] if there is none.
+func (c *Context[K, O]) Time() Instant { return Instant(c.in.Time()) }
+
+// Watermark is how far event time has come: no record with a time before is expected any
+// more. It is [NoTime] as long as nothing is known.
+func (c *Context[K, O]) Watermark() Instant { return Instant(c.in.Watermark()) }
 
 // Now is the epoch's frozen clock: the same in every replay of the epoch.
 func (c *Context[K, O]) Now() Instant { return Instant(c.in.Now()) }

@@ -69,6 +69,16 @@ func (e *PendingError) ExitCode() int { return 10 }
 // *[PendingError]. Any other error says what stopped the job; what was committed
 // stays, and a run that follows goes on from there.
 func (job *Job) Run(ctx context.Context, o Options) error {
+	switch {
+	case o.Fresh:
+		return job.run(ctx, o, &runner.Following{Kind: epoch.Fresh, Name: string(epoch.Fresh), FromText: o.FreshFrom, RepeatOutputs: o.RepeatOutputs})
+	case o.Standby:
+		return job.run(ctx, o, &runner.Following{Kind: epoch.Failover, Name: string(epoch.Failover), Standby: true, Again: true})
+	}
+	return job.run(ctx, o, nil)
+}
+
+func (job *Job) run(ctx context.Context, o Options, f *runner.Following) error {
 	if o.Listener != nil {
 		defer o.Listener.Close()
 	}
@@ -79,6 +89,7 @@ func (job *Job) Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	ro.Follow = f
 	end, err := job.serve(ctx, o, ro)
 	if err != nil {
 		return err
@@ -187,12 +198,28 @@ func (job *Job) runnerOptions(o Options) (runner.Options, error) {
 		Workers: orInt(o.Workers, runtime.GOMAXPROCS(0)), Shards: orInt(o.Shards, runtime.GOMAXPROCS(0)),
 		EpochEvery: orDuration(o.Epoch, time.Second), EpochBytes: int64(orInt(int(o.EpochBytes), 256<<20)),
 		BatchRecords: orInt(o.BatchRecords, 2048), BatchBytes: orInt(o.BatchBytes, 1<<20),
-		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, SetAside: o.SetAside, Gap: o.Gap, Replace: o.Replace, TransactionPrefix: o.TransactionPrefix,
-		Lease: orDuration(o.Lease, 10*time.Second), TakeOver: o.TakeOver,
+		Grace: orDuration(o.Grace, 20*time.Second), Drop: o.Drop, SetAside: o.SetAside, Gap: o.Gap, Rewrite: rewriteModes(o.Rewrite), Replace: o.Replace, TransactionPrefix: o.TransactionPrefix,
+		Lease: orDuration(o.Lease, 10*time.Second), ResumeAfter: orDuration(o.ResumeAfter, time.Minute), ResumeNow: o.Resume,
+		AbandonAfter: abandonAfter(o.AbandonAfter), FollowAfterCut: o.FollowAfterCut, WaitSuperseded: o.WaitSuperseded, TakeOver: o.TakeOver,
 		Keep: orDuration(o.Keep, 10*time.Minute), KeepEpochs: keepEpochs(o.KeepEpochs), Savepoints: savepoints,
 		Limit: memoryLimit(o.MemoryLimit), Board: vitals.New(o.Env.Clock), Asked: o.Asked, Volatile: o.Volatile,
 		Committed: committedFunc(o.Committed),
 	}, nil
+}
+
+func abandonAfter(d time.Duration) time.Duration {
+	if d < 0 {
+		return 0
+	}
+	return orDuration(d, 7*24*time.Hour)
+}
+
+func rewriteModes(bySink map[string]string) map[string]epoch.RewriteMode {
+	modes := map[string]epoch.RewriteMode{}
+	for sink, mode := range bySink {
+		modes[sink] = epoch.RewriteMode(mode)
+	}
+	return modes
 }
 
 func keepEpochs(n int) int {
@@ -244,10 +271,14 @@ func orDuration(v, otherwise time.Duration) time.Duration {
 func (job *Job) version() epoch.Version {
 	v := epoch.Version{
 		Format: epoch.Format, Sources: map[string]epoch.Part{}, Operators: map[string]epoch.Part{},
-		States: map[string]epoch.StateSchemas{}, Sinks: map[string]epoch.Part{}, Functions: map[string]string{},
+		States: map[string]epoch.StateSchemas{}, Sinks: map[string]epoch.Part{}, Times: map[string]epoch.Part{}, Functions: map[string]string{},
 	}
 	for _, s := range job.graph.Sources() {
 		v.Sources[s.Name] = partOf(s.Description, nil)
+	}
+	for _, t := range job.graph.EventTimes() {
+		v.Times[t.Name] = timePart(t)
+		note(v.Functions, epoch.TimeFunction(t.Name), t.Function)
 	}
 	keys := map[int]engine.StageInfo{}
 	for _, s := range job.graph.Stages() {
@@ -256,14 +287,30 @@ func (job *Job) version() epoch.Version {
 	for _, s := range job.graph.States() {
 		schemas := epoch.StateSchemas{Operator: s.Operator, Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Key: s.Form.Key.String(), Value: s.Form.Value.String()}
 		if s.Form.Element != nil {
-			schemas.Kind, schemas.Element = s.Kind, s.Form.Element.String()
+			schemas.Element = s.Form.Element.String()
+			schemas.Limit, schemas.Descending = s.Limit.Entries, s.Limit.Descending
+		}
+		if s.Kind != "value" {
+			schemas.Kind = s.Kind
 		}
 		for _, m := range s.Carrier.Migrations() {
 			schemas.Migrations = append(schemas.Migrations, m.String())
 		}
 		schemas.MigratesKeys = s.Carrier.MigratesKeys()
 		v.States[s.Name] = schemas
-		v.Operators[s.Operator] = epoch.Part{Kind: s.Operation, Inputs: job.claims[s.Operator].from}
+		part := epoch.Part{Kind: s.Operation, Inputs: job.claims[s.Operator].from, Parameters: maps.Clone(v.Operators[s.Operator].Parameters), Times: v.Operators[s.Operator].Times}
+		for name, value := range s.Parameters {
+			if part.Parameters == nil {
+				part.Parameters = map[string]string{}
+			}
+			part.Parameters[name] = value
+		}
+		for _, t := range s.Times {
+			if !slices.Contains(part.Times, t.Name) {
+				part.Times = append(part.Times, t.Name)
+			}
+		}
+		v.Operators[s.Operator] = part
 		note(v.Functions, s.Operator, s.Function)
 		note(v.Functions, epoch.KeyFunction(s.Operator), keys[s.Stage].Function)
 	}

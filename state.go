@@ -10,6 +10,7 @@ import (
 type descriptor struct {
 	name    string
 	meaning int
+	limit   engine.Limit // of a sorted state
 }
 
 // State describes a state of one value per key: its name, which it keeps for
@@ -79,7 +80,7 @@ type owner struct {
 
 // specOf is the untyped description of a state for the engine.
 func (d descriptor) specOf(kind string, o owner) engine.StateSpec {
-	return engine.StateSpec{Name: d.name, Kind: kind, Operator: o.name, Operation: o.operation, Function: o.function, Meaning: d.meaning}
+	return engine.StateSpec{Name: d.name, Kind: kind, Operator: o.name, Operation: o.operation, Function: o.function, Meaning: d.meaning, Limit: d.limit}
 }
 
 // addState adds a state to a stage. It returns nil if it can't be, with the
@@ -107,7 +108,7 @@ func addState[K comparable, S any](job *Job, stage *engine.Stage[K], s State[K, 
 	return spec
 }
 
-// addElementState is addState for maps and lists.
+// addElementState is addState for states that are stored by element.
 func addElementState[K, E comparable, V any](job *Job, stage *engine.Stage[K], d descriptor, carried carry.Spec[engine.Pair[K, E], V], intake func(*engine.Stage[K], *schema.Key[E], *schema.Type[V]) (engine.Intake, error), kind string, o owner) (*engine.TableSpec[engine.Pair[K, E], V], *schema.Key[E]) {
 	job.claim("state", d.name, o.from)
 	value, err := schema.Of[V](d.name)

@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/engine"
@@ -15,6 +16,9 @@ type Stream[T any] struct {
 	job  *Job
 	node *engine.Node[T]
 	from []string // the named parts that its records come from
+
+	times []*engine.EventTime // where the records have got their times; none: they have none
+	mixed bool                // some of them have got none
 }
 
 // newStream returns a stream that must come to an end somewhere, or the job is
@@ -23,8 +27,15 @@ func newStream[T any](job *Job, from []string) *Stream[T] {
 	return streamAt(job, new(engine.Node[T]), from)
 }
 
+// after returns a stream of what comes of s, whose records have its times.
+func after[U, T any](s *Stream[T]) *Stream[U] {
+	out := newStream[U](s.job, s.from)
+	out.times, out.mixed = s.times, s.mixed
+	return out
+}
+
 func streamAt[T any](job *Job, node *engine.Node[T], from []string) *Stream[T] {
-	s := &Stream[T]{job, node, from}
+	s := &Stream[T]{job: job, node: node, from: from}
 	site := callSite()
 	job.ends = append(job.ends, func() {
 		if !s.node.Consumed() {
@@ -37,7 +48,7 @@ func streamAt[T any](job *Job, node *engine.Node[T], from []string) *Stream[T] {
 
 // Map turns each record into another.
 func (s *Stream[T]) Map[U any](f func(T) U) *Stream[U] {
-	out := newStream[U](s.job, s.from)
+	out := after[U](s)
 	engine.Through(s.node, out.node, func(_ *engine.Instance, next func(*U)) func(*T) {
 		var u U
 		return func(v *T) {
@@ -51,7 +62,7 @@ func (s *Stream[T]) Map[U any](f func(T) U) *Stream[U] {
 // TryMap turns each record into another, or says why it can't. An error stops
 // the job, or sends the input record to the dead letters ([Job.DeadLetter]).
 func (s *Stream[T]) TryMap[U any](f func(T) (U, error)) *Stream[U] {
-	out := newStream[U](s.job, s.from)
+	out := after[U](s)
 	operator := label("TryMap", f)
 	engine.Through(s.node, out.node, func(in *engine.Instance, next func(*U)) func(*T) {
 		var u U
@@ -69,7 +80,7 @@ func (s *Stream[T]) TryMap[U any](f func(T) (U, error)) *Stream[U] {
 
 // FlatMap turns each record into any number of others, in their order.
 func (s *Stream[T]) FlatMap[U any](f func(T) iter.Seq[U]) *Stream[U] {
-	out := newStream[U](s.job, s.from)
+	out := after[U](s)
 	engine.Through(s.node, out.node, func(_ *engine.Instance, next func(*U)) func(*T) {
 		var u U
 		return func(v *T) {
@@ -83,7 +94,7 @@ func (s *Stream[T]) FlatMap[U any](f func(T) iter.Seq[U]) *Stream[U] {
 
 // Filter keeps the records for which keep returns true.
 func (s *Stream[T]) Filter(keep func(T) bool) *Stream[T] {
-	out := newStream[T](s.job, s.from)
+	out := after[T](s)
 	engine.Through(s.node, out.node, func(_ *engine.Instance, next func(*T)) func(*T) {
 		return func(v *T) {
 			if keep(*v) {
@@ -101,6 +112,13 @@ func (s *Stream[T]) Merge(other *Stream[T]) *Stream[T] {
 	if other.job != s.job {
 		s.job.fault("Merge of streams of two jobs, %s and %s", s.job.name, other.job.name)
 	}
+	out.times = slices.Clone(s.times)
+	for _, t := range other.times {
+		if !slices.Contains(out.times, t) {
+			out.times = append(out.times, t)
+		}
+	}
+	out.mixed = s.mixed || other.mixed || (len(s.times) == 0) != (len(other.times) == 0)
 	pass := func(_ *engine.Instance, next func(*T)) func(*T) { return next }
 	engine.Through(s.node, out.node, pass)
 	engine.Through(other.node, out.node, pass)
@@ -112,11 +130,11 @@ func (s *Stream[T]) Merge(other *Stream[T]) *Stream[T] {
 // [Instant] and structs of these. Records that hold slices, maps or pointers are
 // copied on their way.
 func (s *Stream[T]) KeyBy[K comparable](key func(T) K) *Keyed[K, T] {
-	out := &Keyed[K, T]{job: s.job, from: s.from}
+	out := &Keyed[K, T]{job: s.job, from: s.from, mixed: s.mixed}
 	site := callSite()
 	keys, err := keyOf[K]()
 	if err == nil {
-		out.keyed, err = engine.KeyBy(s.job.graph, s.node, keys, key, connector.FunctionName(key))
+		out.keyed, err = engine.KeyBy(s.job.graph, s.node, keys, key, connector.FunctionName(key), s.times)
 	} else {
 		s.node.Consume(func(*engine.Instance) func(*T) { return func(*T) {} })
 	}
@@ -137,6 +155,7 @@ func (s *Stream[T]) KeyBy[K comparable](key func(T) K) *Keyed[K, T] {
 // the sink's for good: what it remembers of deliveries is kept under it.
 func (s *Stream[T]) To(name string, sink connector.StreamSink[T]) {
 	s.job.claim("sink", name, s.from)
+	s.job.refuseRivals(name, sink)
 	if err := engine.AddStreamSink(s.job.graph, s.node, name, sink); err != nil {
 		s.node.Consume(func(*engine.Instance) func(*T) { return func(*T) {} })
 		s.job.fault("sink %q: %v", name, err)

@@ -28,11 +28,18 @@ type Change[K comparable, S any] struct {
 	HadOld, HasNew bool
 }
 
+// noRows is why a table whose entries are panes has no rows.
+const noRows = "the windows share panes, which are what the state holds, so that it has no rows of windows: use Results, or, with Hopping, Fold instead of FoldMerge, which keeps an entry for each window"
+
 // Changes is the stream of what changes in the table: one change for each key
 // that an epoch has written, at the epoch's end, in the order of slots and keys.
 func (t *Table[K, S]) Changes() *Stream[Change[K, S]] {
 	out := newStream[Change[K, S]](t.job, []string{t.name})
-	if t.spec == nil {
+	switch {
+	case t.spec == nil:
+		return out
+	case t.spec.Panes:
+		t.job.fault("Changes of state %q: %s", t.name, noRows)
 		return out
 	}
 	engine.Through(t.spec.Changes, out.node, func(_ *engine.Instance, next func(*Change[K, S])) func(*engine.Change[K, S]) {
@@ -50,9 +57,14 @@ func (t *Table[K, S]) Changes() *Stream[Change[K, S]] {
 // table, which may have other sinks.
 func (t *Table[K, S]) To(name string, sink connector.TableSink[K, S]) *Table[K, S] {
 	t.job.claim("sink", name, []string{t.name})
-	if t.spec == nil {
+	switch {
+	case t.spec == nil:
+		return t
+	case t.spec.Panes:
+		t.job.fault("sink %q of state %q: %s", name, t.name, noRows)
 		return t
 	}
+	t.job.refuseRivals(name, sink)
 	if err := engine.AddTableSink(t.job.graph, t.spec, name, sink); err != nil {
 		t.job.fault("sink %q: %v", name, err)
 	}

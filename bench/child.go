@@ -67,6 +67,12 @@ func taskNamed(name string) func(task) (sample, error) {
 		return foldJob
 	case "fold.floor":
 		return foldFloor
+	case "window":
+		return windowJob
+	case "window.floor":
+		return windowFloor
+	case "timers":
+		return timersJob
 	case "file":
 		return fileJob
 	case "file.floor":
@@ -141,6 +147,24 @@ func taskNamed(name string) func(task) (sample, error) {
 		return restartLive
 	case "kafka.restart.floor":
 		return loadLive
+	case "kafka.upgrade":
+		return upgradeLive
+	case "kafka.upgrades":
+		return cutOver
+	case "kafka.standby":
+		return standbyLive
+	case "followed":
+		return followedRun
+	case "followed.follow":
+		return followOnce
+	case "followed.stranger":
+		return strangeRun
+	case "replayed.plain":
+		return replayPlain
+	case "replayed.follow":
+		return replayFollowing
+	case "branch":
+		return branchAccounts
 	case "postgres.upsert":
 		return upsertJob
 	case "postgres.upsert.floor":

@@ -118,7 +118,7 @@ func (e *encoder) start() (*engine.Run, error) {
 			return nil
 		}
 	}})
-	keyed, err := engine.KeyBy(g, node, keys, payment.user, "")
+	keyed, err := engine.KeyBy(g, node, keys, payment.user, "", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -50,10 +50,17 @@ type loaded struct {
 	ended chan error
 
 	mu      sync.Mutex
-	records int64         // since the counting began
-	began   time.Time     // of the counting
-	used    time.Duration // of CPU, until then
-	lags    []float64     // records that were there and not committed, at each epoch's end
+	records int64     // since the counting began
+	began   time.Time // of the counting
+	usage   []usage   // at the end of each epoch since
+	lags    []float64 // records that were there and not committed, at each epoch's end
+}
+
+// usage is what the process has used until an epoch's end, and the records since the
+// counting began.
+type usage struct {
+	cpu     time.Duration
+	records int64
 }
 
 // warmEpochs find caches cold.
@@ -66,6 +73,29 @@ func startLoaded(t task, all int64) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	l, err := startWarm(exportRunning(t.Load.Rate, all), st, t.Load.Rate)
+	if err != nil {
+		return nil, err
+	}
+	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		segments, err := storedSegments(context.Background(), st, restoreJobs, "accounts")
+		if err == nil && !merging(segments) {
+			break
+		}
+		if err == nil && time.Now().After(until) {
+			err = fmt.Errorf("the state still has %d segments to merge", len(segments))
+		}
+		if err != nil {
+			return nil, errors.Join(err, l.end())
+		}
+	}
+	l.count()
+	return l, nil
+}
+
+// startWarm starts a job that has input without end at a rate, and returns once its
+// caches are warm.
+func startWarm(job *sluice.Job, st store.Store, rate float64) (*loaded, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &loaded{stop: stop, ended: make(chan error, 1)}
 	epochs, warm := 0, make(chan struct{})
@@ -86,26 +116,15 @@ func startLoaded(t task, all int64) (*loaded, error) {
 			committed += c.Records
 		}
 		l.records += c.Records
-		l.lags = append(l.lags, time.Since(first).Seconds()*t.Load.Rate-float64(committed))
+		l.usage = append(l.usage, usage{cpu(), l.records})
+		l.lags = append(l.lags, time.Since(first).Seconds()*rate-float64(committed))
 	}}
-	go func() { l.ended <- exportRunning(t.Load.Rate, all).Run(ctx, o) }()
+	go func() { l.ended <- job.Run(ctx, o) }()
 	select {
 	case err := <-l.ended:
 		stop()
 		return nil, fmt.Errorf("the job ended by itself: %w", errors.Join(err, errors.New("too early")))
 	case <-warm:
-	}
-	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		segments, err := storedSegments(ctx, st, restoreJobs, "accounts")
-		if err == nil && !merging(segments) {
-			break
-		}
-		if err == nil && time.Now().After(until) {
-			err = fmt.Errorf("the state still has %d segments to merge", len(segments))
-		}
-		if err != nil {
-			return nil, errors.Join(err, l.end())
-		}
 	}
 	l.count()
 	return l, nil
@@ -121,19 +140,20 @@ func merging(segments []epoch.Segment) bool {
 func (l *loaded) count() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.records, l.began, l.used, l.lags = 0, time.Now(), cpu(), nil
+	l.records, l.began, l.usage, l.lags = 0, time.Now(), nil, nil
 }
 
-// counted is what has been counted.
+// counted is what has been counted, the CPU from one epoch's end to another's.
 func (l *loaded) counted() (sample, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.records == 0 {
+	if len(l.usage) < 2 {
 		return nil, errors.New("the job has committed too few epochs")
 	}
+	first, last := l.usage[0], l.usage[len(l.usage)-1]
+	used, records := (last.cpu - first.cpu).Seconds(), float64(last.records-first.records)
 	return sample{
-		"records": float64(l.records), "rate": float64(l.records) / time.Since(l.began).Seconds(),
-		"per record": (cpu() - l.used).Seconds() / float64(l.records),
+		"records": records, "rate": float64(l.records) / time.Since(l.began).Seconds(), cpuSeconds: used, "per record": used / records,
 	}, nil
 }
 

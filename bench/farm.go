@@ -44,12 +44,12 @@ func farmOf(t task) (f farm, rest string, err error) {
 }
 
 // farming is the job, which reads payments up to a count.
-func farming(count int64, opened func() error) *sluice.Job {
+func farming(count int64, reading func() error) *sluice.Job {
 	var names [farmUsers]string
 	for i := range names {
 		names[i] = userName(i)
 	}
-	source := numbers[payment]{count: count, partitions: 4, value: []byte("x"), opened: opened, decoder: func() func(*connector.Batch, int, *payment) error {
+	source := numbers[payment]{count: count, partitions: 4, value: []byte("x"), reading: reading, decoder: func() func(*connector.Batch, int, *payment) error {
 		return func(b *connector.Batch, i int, v *payment) error {
 			n := b.Records[i].Offset
 			*v = payment{names[n%farmUsers], n & 1023}

@@ -28,11 +28,7 @@ func fileJob(t task) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	job := sluice.NewJob("spend")
-	job.From("orders", file.JSONLines[order](filepath.Join(ordersFolder(t.setting, t.Variant), "*.jsonl"))).
-		KeyBy(order.user).
-		Fold(sluice.NewState[string, spend]("spend"), (*spend).count).
-		To("spend_by_user", file.Upsert(filepath.Join(dir, "out"), func(_ string, s spend) spend { return s }))
+	job := countOrders(t.setting, t.Variant, filepath.Join(dir, "out"), sluice.NewState[string, spend]("spend"))
 	var records, epochs atomic.Int64
 	err = job.Run(context.Background(), sluice.Options{Store: st, Log: quiet(), Committed: func(c sluice.Committed) {
 		records.Add(c.Records)
@@ -49,6 +45,17 @@ func fileJob(t task) (sample, error) {
 		return nil, err
 	}
 	return sample{"epochs": float64(epochs.Load()), "output bytes": written, "output files": rows}, nil
+}
+
+// countOrders is a job that counts the orders of a distribution's files by user, and
+// writes the table to files.
+func countOrders(s setting, distribution, out string, state sluice.State[string, spend]) *sluice.Job {
+	job := sluice.NewJob("spend")
+	job.From("orders", file.JSONLines[order](filepath.Join(ordersFolder(s, distribution), "*.jsonl"))).
+		KeyBy(order.user).
+		Fold(state, (*spend).count).
+		To("spend_by_user", file.Upsert(out, sameSpend))
+	return job
 }
 
 // countOutput returns the bytes and the number of the files of a pattern.

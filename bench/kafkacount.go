@@ -130,46 +130,16 @@ func (o *output) close() {
 // check reads the output, counts its rows, and looks whether the last of each key
 // add up to the number of orders. decode takes a value apart.
 func (o *output) check(s sample, decode func(value []byte, row *spend) error, orders int64) error {
-	ctx := context.Background()
-	ends, err := endsOf(ctx, o.client, o.topic)
-	if err != nil {
-		return err
-	}
-	from := map[int32]kgo.Offset{}
-	for part, end := range ends {
-		if end > 0 {
-			from[part] = kgo.NewOffset().AtStart()
-		}
-	}
-	reader, err := kgo.NewClient(kgo.SeedBrokers(o.brokers),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.topic: from}), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
-	if err != nil {
-		return err
-	}
-	defer reader.Close()
 	last, rows := map[string]spend{}, 0
-	for left := len(from); left > 0; {
-		fetches := reader.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return err
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset == ends[r.Partition]-1 {
-				left--
-			}
-			if r.Attrs.IsControl() {
-				return
-			}
-			var row spend
-			if e := decode(r.Value, &row); e != nil {
-				err = e
-			}
-			last[string(r.Key)] = row
-			rows++
-		})
-		if err != nil {
-			return err
-		}
+	err := readTopic(context.Background(), o.brokers, o.topic, func(r *kgo.Record) error {
+		var row spend
+		err := decode(r.Value, &row)
+		last[string(r.Key)] = row
+		rows++
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	sum := int64(0)
 	for _, row := range last {
@@ -179,6 +149,50 @@ func (o *output) check(s sample, decode func(value []byte, row *spend) error, or
 		return fmt.Errorf("topic %s: the rows of %d users add up to %d orders, expected %d", o.topic, len(last), sum, orders)
 	}
 	s["rows"], s["users"] = float64(rows), float64(len(last))
+	return nil
+}
+
+// readTopic goes through a topic's committed records, up to where it ends now.
+func readTopic(ctx context.Context, brokers, topic string, take func(*kgo.Record) error) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ends, err := endsOf(ctx, client, topic)
+	if err != nil {
+		return err
+	}
+	from := map[int32]kgo.Offset{}
+	for part, end := range ends {
+		if end > 0 {
+			from[part] = kgo.NewOffset().AtStart()
+		}
+	}
+	reader, err := kgo.NewClient(kgo.SeedBrokers(brokers),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	for left := len(from); left > 0; {
+		fetches := reader.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return err
+		}
+		var bad error
+		fetches.EachRecord(func(r *kgo.Record) {
+			if r.Offset == ends[r.Partition]-1 {
+				left--
+			}
+			if bad == nil && !r.Attrs.IsControl() && r.Offset < ends[r.Partition] {
+				bad = take(r)
+			}
+		})
+		if bad != nil {
+			return fmt.Errorf("topic %s: %w", topic, bad)
+		}
+	}
 	return nil
 }
 

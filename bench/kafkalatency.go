@@ -80,8 +80,19 @@ func (b *bench) measureLatencyAt(name, broker string) (Result, error) {
 	return r, nil
 }
 
-// flatRate is the highest rate, within a fifth, at which lag stays flat.
-func (b *bench) flatRate() (float64, error) {
+// flatRate is the highest rate, within a fifth, at which lag stays flat. It is looked
+// for once for each broker.
+func (b *bench) flatRate() (rate float64, err error) {
+	if b.servers.flat[b.setting.Kafka] == 0 {
+		if b.servers.flat == nil {
+			b.servers.flat = map[string]float64{}
+		}
+		b.servers.flat[b.setting.Kafka], err = b.findFlatRate()
+	}
+	return b.servers.flat[b.setting.Kafka], err
+}
+
+func (b *bench) findFlatRate() (float64, error) {
 	l, clean, err := b.newLive(nil)
 	if err != nil {
 		return 0, err

@@ -26,6 +26,8 @@ type live struct {
 	Topic, Output string
 	// Records is how many it reads before it says that it runs.
 	Records int64
+	// Meaning is that of its state's values, by which builds of it differ.
+	Meaning int
 }
 
 // seen is what the job knows of a user; At is the time of the newest record, when
@@ -42,12 +44,21 @@ func userOf(m kafka.Message[order]) string { return m.Value.User }
 
 func sameSeen(_ string, s seen) seen { return s }
 
+// stateOf is a state of some meaning, whose values were of the one before.
+func stateOf[V any](name string, meaning int) sluice.State[string, V] {
+	state := sluice.NewState[string, V](name)
+	if meaning == 0 {
+		return state
+	}
+	return state.Meaning(meaning).Migrate(sluice.Migrate(func(v V) (V, error) { return v, nil }).From(meaning - 1))
+}
+
 func (l live) job(brokers string) *sluice.Job {
 	cluster := kafka.Connect(kafka.Brokers(brokers))
 	job := sluice.NewJob(l.Job)
 	job.From("orders", kafka.Messages(kafka.Topic(l.Topic, codec.JSON[order](), kafka.On(cluster)))).
 		KeyBy(userOf).
-		Fold(sluice.NewState[string, seen]("seen"), (*seen).count).
+		Fold(stateOf[seen]("seen", l.Meaning), (*seen).count).
 		To("seen_by_user", kafka.Upsert(l.Output, sameSeen, codec.String(), codec.JSON[seen](), kafka.On(cluster)))
 	return job
 }
@@ -58,19 +69,28 @@ func (l live) store(s setting) (*store.Folder, error) {
 
 func (l live) folder(s setting) string { return filepath.Join(s.Dir, "live", l.Job) }
 
-// liveJob runs until it is killed.
+// liveJob runs until it is killed, or another build has taken its place.
 func liveJob(t task) (sample, error) {
 	st, err := t.Live.store(t.setting)
 	if err != nil {
 		return nil, err
 	}
 	records, said := int64(0), false
-	return nil, t.Live.job(t.Kafka).Run(context.Background(), sluice.Options{Store: st, Log: quiet(), Epoch: liveEpoch, Committed: func(c sluice.Committed) {
+	err = t.Live.job(t.Kafka).Run(context.Background(), sluice.Options{Store: st, Log: quiet(), Epoch: liveEpoch, Lease: takeoverLease(t.setting), Committed: func(c sluice.Committed) {
 		if records += c.Records; records >= t.Live.Records && !said {
 			said = true
 			fmt.Println(saysRuns)
 		}
 	}})
+	return sample{}, unlessReplaced(err)
+}
+
+// unlessReplaced makes no error of the end of a build that another one has replaced.
+func unlessReplaced(err error) error {
+	if replaced := (*sluice.SupersededError)(nil); errors.As(err, &replaced) {
+		return nil
+	}
+	return err
 }
 
 // readAgain reads a topic from its beginning, as fast as it can, and measures how

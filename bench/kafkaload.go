@@ -59,10 +59,7 @@ func putLoad(t task) (sample, error) {
 	if err := errors.Join(err, emptyErr); err != nil {
 		return nil, err
 	}
-	until := time.Now().Add(probesWithin)
-	for w.lacks(g.probes) && time.Now().Before(until) && len(watching) == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	w.await(g.probes, watching)
 	cancel()
 	if err := <-watching; err != nil {
 		return nil, err
@@ -78,6 +75,8 @@ type generator struct {
 	took   time.Duration
 }
 
+// run writes for as long as the load says, at most until ctx ends. What was written by
+// then stands in the topic.
 func (g *generator) run(ctx context.Context) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(g.task.Kafka), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerLinger(loadTick), kgo.MaxBufferedRecords(1_000_000))
@@ -92,7 +91,7 @@ func (g *generator) run(ctx context.Context) error {
 	var failed error
 	var mu sync.Mutex
 	send := func(value []byte) {
-		client.Produce(ctx, &kgo.Record{Topic: g.task.Live.Topic, Partition: int32(g.sent % kafkaPartitions), Value: value}, func(_ *kgo.Record, err error) {
+		client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: g.task.Live.Topic, Partition: int32(g.sent % kafkaPartitions), Value: value}, func(_ *kgo.Record, err error) {
 			if err != nil {
 				mu.Lock()
 				failed = err
@@ -103,7 +102,7 @@ func (g *generator) run(ctx context.Context) error {
 	}
 	l := g.task.Load
 	began, probed := time.Now(), 0
-	for passed := 0.0; passed < l.Warm+l.Length; passed = time.Since(began).Seconds() {
+	for passed := 0.0; passed < l.Warm+l.Length && ctx.Err() == nil; passed = time.Since(began).Seconds() {
 		for due := int(passed * l.Rate); g.sent < due; {
 			send(pool[g.sent%len(pool)])
 		}
@@ -116,7 +115,7 @@ func (g *generator) run(ctx context.Context) error {
 		}
 		time.Sleep(loadTick)
 	}
-	err = client.Flush(ctx)
+	err = client.Flush(context.WithoutCancel(ctx))
 	g.took = time.Since(began)
 	mu.Lock()
 	defer mu.Unlock()
@@ -173,6 +172,23 @@ func quantile(values []float64, q float64) float64 {
 type outputWatch struct {
 	mu        sync.Mutex
 	latencies map[string]float64 // in seconds, of probes
+	arrivals  []time.Time        // of anything
+}
+
+// await waits until all of the users have been seen, within a bound, or the watching
+// has ended.
+func (w *outputWatch) await(users []string, watching <-chan error) {
+	until := time.Now().Add(probesWithin)
+	for w.lacks(users) && time.Now().Before(until) && len(watching) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// arrived are the moments at which anything was seen so far.
+func (w *outputWatch) arrived() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.arrivals)
 }
 
 // lacks tells whether one of the users has not been seen.
@@ -203,6 +219,9 @@ func (w *outputWatch) run(ctx context.Context, t task) error {
 		}
 		var bad error
 		w.mu.Lock()
+		if !fetches.Empty() {
+			w.arrivals = append(w.arrivals, now)
+		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if !strings.HasPrefix(string(r.Key), probePrefix) {
 				return

@@ -56,6 +56,9 @@ type figure struct {
 func figures() []figure {
 	return []figure{
 		{"engine.fold", measureFold, nil},
+		{"window.tumbling", measureTumbling, nil},
+		{"window.session", measureSession, nil},
+		{"timers", measureTimers, nil},
 		{"job.file.zipf", measureZipf, nil},
 		{"job.file.uniform", measureUniform, nil},
 		{"barrier.encode", measureEncode, nil},
@@ -71,11 +74,16 @@ func figures() []figure {
 		{"takeover", measureTakeover, nil},
 		{"gc", measureClean, nil},
 		{"export", measureExport, nil},
+		{"follow.cost", measureFollowCost, nil},
+		{"follow.rate", measureFollowRate, nil},
+		{"branch.1GB", measureBranching, nil},
 		{"kafka.count.json", measureKafkaJSON, (*bench).onKafka},
 		{"kafka.count.avro", measureKafkaAvro, (*bench).onKafka},
 		{"kafka.exactly-once", measureExactlyOnce, (*bench).onKafka},
 		{"kafka.latency", measureLatency, (*bench).onKafka},
 		{"kafka.restart", measureKafkaRestart, (*bench).onKafka},
+		{"cutover.gap", measureCutover, (*bench).onKafka},
+		{"standby", measureStandby, (*bench).onKafka},
 		{"postgres.upsert", measureUpsert, (*bench).onPostgres},
 	}
 }
@@ -110,10 +118,10 @@ func measureAll() (err error) {
 	if err != nil {
 		return err
 	}
-	if *quick {
+	if *quick || *only != "" {
 		return nil
 	}
-	return remember(results, *only == "")
+	return remember(results, true)
 }
 
 func choose(only string) ([]figure, error) {
@@ -205,6 +213,12 @@ func (b *bench) measure(chosen []figure) ([]Result, error) {
 		}
 		fmt.Printf("    (measured in %v)\n", time.Since(began).Round(time.Second))
 		all = append(all, results...)
+		if b.setting.Quick {
+			continue
+		}
+		if err := remember(results, false); err != nil { // what comes later may fail, or be stopped
+			return nil, err
+		}
 	}
 	return all, nil
 }

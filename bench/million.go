@@ -12,7 +12,7 @@ import (
 )
 
 // farmStart starts the job of a farm, and measures the time until its opening
-// stands and until its source is opened, which comes after the state is loaded.
+// stands and until it reads, which comes after the state is loaded.
 // Nothing is cleaned up but in the variants that end in "cleaning".
 func farmStart(t task) (sample, error) {
 	f, rest, err := farmOf(t)
@@ -34,7 +34,7 @@ func farmStart(t task) (sample, error) {
 		return nil, err
 	}
 	if st.at.IsZero() || reads.IsZero() {
-		return nil, errors.New("the job has not opened its branch and its source")
+		return nil, errors.New("the job has not opened its branch and read")
 	}
 	started := time.Unix(0, t.Started)
 	return sample{wallSeconds: st.at.Sub(started).Seconds(), "reads": reads.Sub(started).Seconds(), "creates": float64(st.creates)}, nil
@@ -60,7 +60,7 @@ func measureMillion(b *bench) ([]Result, error) {
 		Name: "start.million", Value: s[wallSeconds] * 1e3, Unit: "ms",
 		What: fmt.Sprintf("from the start of the process to its opening in a log of %d manifests, each a file of one folder; floor: the same with %d", many, few),
 	}.against(floor[wallSeconds] * 1e3).atMost(1.2)
-	r.note("a manifest has %.0f bytes; until the source is opened, with the state loaded, it takes %.1f ms, with %d manifests %.1f ms", bytes, s["reads"]*1e3, few, floor["reads"]*1e3)
+	r.note("a manifest has %.0f bytes; until it reads, with the state loaded, it takes %.1f ms, with %d manifests %.1f ms", bytes, s["reads"]*1e3, few, floor["reads"]*1e3)
 	var cleaning sample
 	for range 5 {
 		c, err := b.child("farm.start", fmt.Sprintf("%d cleaning", many))
@@ -69,6 +69,6 @@ func measureMillion(b *bench) ([]Result, error) {
 		}
 		cleaning = lesser(cleaning, c, "reads")
 	}
-	r.note("with a clean-up of what is older than ten minutes under way: %.1f ms to the opening, %.1f ms to the source", cleaning[wallSeconds]*1e3, cleaning["reads"]*1e3)
+	r.note("with a clean-up of what is older than ten minutes under way: %.1f ms to the opening, %.1f ms to the first look for input", cleaning[wallSeconds]*1e3, cleaning["reads"]*1e3)
 	return []Result{r}, nil
 }

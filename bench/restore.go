@@ -41,19 +41,22 @@ const (
 
 func restoreFolder(s setting) string { return filepath.Join(s.Dir, "restore") }
 
-// restoring is a job that holds the accounts; opened is called once they are
-// loaded.
-func restoring(s setting, opened func() error) *sluice.Job {
-	source := numbers[int64]{count: int64(s.scale(allAccounts)), partitions: 4, value: make([]byte, 100), opened: opened, decoder: func() func(*connector.Batch, int, *int64) error {
+// restoring is a job that holds the accounts; reading is called once they are
+// loaded. Their table goes to sinks, if there are any.
+func restoring(s setting, reading func() error, sinks ...connector.TableSink[string, account]) *sluice.Job {
+	source := numbers[int64]{count: int64(s.scale(allAccounts)), partitions: 4, value: make([]byte, 100), reading: reading, decoder: func() func(*connector.Batch, int, *int64) error {
 		return func(b *connector.Batch, i int, v *int64) error {
 			*v = b.Records[i].Offset
 			return nil
 		}
 	}}
 	job := sluice.NewJob(restoreJobs)
-	job.From("numbers", source).
-		KeyBy(func(i int64) string { return "customer-" + strconv.FormatInt(i*2654435761%100_000_000_000, 10) }).
+	accounts := job.From("numbers", source).
+		KeyBy(accountName).
 		Fold(sluice.NewState[string, account]("accounts"), func(a *account, i int64) { *a = accountOf(i) })
+	for _, sink := range sinks {
+		accounts.To("accounts_out", sink)
+	}
 	return job
 }
 
@@ -74,7 +77,10 @@ func restoreJob(t task) (sample, error) {
 		return nil, err
 	}
 	s := sample{}
-	job := restoring(t.setting, func() error { return measureRestored(s) })
+	job := restoring(t.setting, func() error {
+		s[wallSeconds] = time.Since(time.Unix(0, t.Started)).Seconds()
+		return measureRestored(s)
+	})
 	return s, job.Run(context.Background(), sluice.Options{Store: st, Log: quiet(), Epoch: time.Hour})
 }
 

@@ -14,6 +14,7 @@ type servers struct {
 	kafka    *services.Broker
 	embedded *embedded.Broker
 	postgres *services.Database
+	flat     map[string]float64 // by a broker's address, the rate at which lag stays flat
 }
 
 // onKafka is the run as its processes see it, with the real broker.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/sluicestream/sluice/connector"
@@ -19,8 +20,9 @@ type numbers[T any] struct {
 	value []byte
 	// decoder returns what makes a record of the number in its offset.
 	decoder func() func(b *connector.Batch, i int, v *T) error
-	// opened, if set, is called when the source is opened: all state is loaded.
-	opened func() error
+	// opened, if set, is called when the source is opened: the branch is owned. reading
+	// is called once before the first record is read: all state is loaded.
+	opened, reading func() error
 	// gate, if set, says up to which number may be read.
 	gate <-chan int64
 	// rate, if not 0, is how many records there are a second, evenly, from the first
@@ -43,6 +45,9 @@ func (s numbers[T]) Open(context.Context, connector.Opening) (connector.Reader, 
 			return nil, err
 		}
 	}
+	if s.reading != nil {
+		s.reading = sync.OnceValue(s.reading)
+	}
 	return numbersReader[T]{s}, nil
 }
 
@@ -62,7 +67,7 @@ func (r numbersReader[T]) Partition(_ context.Context, name string, from connect
 		return nil, err
 	}
 	share := func(n int64) int64 { return n * r.count / int64(r.partitions) }
-	p := &numbersPartition{next: max(from.Next, share(n)), end: share(n + 1), value: r.value, gate: r.gate, rate: r.rate / float64(r.partitions)}
+	p := &numbersPartition{next: max(from.Next, share(n)), end: share(n + 1), value: r.value, reading: r.reading, gate: r.gate, rate: r.rate / float64(r.partitions)}
 	p.open = p.next
 	if p.gate == nil && p.rate == 0 {
 		p.open = p.end
@@ -76,6 +81,7 @@ func (r numbersReader[T]) Close() error  { return nil }
 type numbersPartition struct {
 	next, end int64
 	value     []byte
+	reading   func() error
 	gate      <-chan int64
 	open      int64 // may be read up to here
 	rate      float64
@@ -103,6 +109,11 @@ func (p *numbersPartition) pace(ctx context.Context) error {
 }
 
 func (p *numbersPartition) Next(ctx context.Context, b *connector.Batch, until int64) error {
+	if p.reading != nil {
+		if err := p.reading(); err != nil {
+			return err
+		}
+	}
 	end := p.end
 	if until >= 0 {
 		end = min(end, until)

@@ -34,6 +34,7 @@ func takeoverLease(s setting) time.Duration {
 const (
 	saysRuns   = "runs"
 	saysStands = "stands by"
+	saysLeads  = "leads"
 )
 
 // trickle is a job to which a few records come every tenth of a second, so that
@@ -91,7 +92,7 @@ func nextTrickle(t task) (sample, error) {
 	st := &firstManifest{Store: folder}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	o := sluice.Options{Store: st, Log: slog.New(standsBy{slog.DiscardHandler}), Lease: takeoverLease(t.setting)}
+	o := sluice.Options{Store: st, Log: slog.New(telling{slog.DiscardHandler, map[string]string{"standing by": saysStands}}), Lease: takeoverLease(t.setting)}
 	if err := trickle(ctx, func() error { stop(); return nil }).Run(ctx, o); err != nil {
 		return nil, err
 	}
@@ -101,15 +102,21 @@ func nextTrickle(t task) (sample, error) {
 	return sample{wallSeconds: st.at.Sub(time.Unix(0, t.Started)).Seconds()}, nil
 }
 
-// standsBy passes on to this process's parent that the job stands by.
-type standsBy struct{ slog.Handler }
+// telling is a log that tells this process's parent something when a message begins in
+// some way.
+type telling struct {
+	slog.Handler
+	says map[string]string // by how the message begins
+}
 
-func (standsBy) Enabled(context.Context, slog.Level) bool { return true }
-func (h standsBy) WithAttrs([]slog.Attr) slog.Handler     { return h }
-func (h standsBy) WithGroup(string) slog.Handler          { return h }
-func (standsBy) Handle(_ context.Context, r slog.Record) error {
-	if strings.HasPrefix(r.Message, "standing by") {
-		fmt.Println(saysStands)
+func (telling) Enabled(context.Context, slog.Level) bool { return true }
+func (h telling) WithAttrs([]slog.Attr) slog.Handler     { return h }
+func (h telling) WithGroup(string) slog.Handler          { return h }
+func (h telling) Handle(_ context.Context, r slog.Record) error {
+	for begins, says := range h.says {
+		if strings.HasPrefix(r.Message, begins) {
+			fmt.Println(says)
+		}
 	}
 	return nil
 }
@@ -170,12 +177,18 @@ func ownNamespace() *syscall.SysProcAttr {
 
 // says waits until the child says something.
 func (c *talking) says(what string) error {
+	_, err := c.tells(what)
+	return err
+}
+
+// tells waits until the child says something, and returns what it says behind that.
+func (c *talking) tells(what string) (rest string, err error) {
 	for c.out.Scan() {
-		if c.out.Text() == what {
-			return nil
+		if rest, ok := strings.CutPrefix(c.out.Text(), what); ok {
+			return rest, nil
 		}
 	}
-	return fmt.Errorf("a child has ended without saying %q: %s", what, &c.said)
+	return "", fmt.Errorf("a child has ended without saying %q: %s", what, &c.said)
 }
 
 // sample waits for the child's end, and for what it has measured.

@@ -6,19 +6,21 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/services"
 )
 
 // TestBrokerIsAwayForAWhile: reading waits, says so, and goes on by itself where it
 // was, from a broker that was killed, and so does looking for partitions.
 func TestBrokerIsAwayForAWhile(t *testing.T) {
-	b := services.Kafka(t, services.KafkaOptions{})
+	b := mortal(t)
 	noLeaks(t)
 	topic := services.Unique("orders")
 	w := writer(t, []string{b.Addr()})
@@ -93,6 +95,27 @@ func TestBrokerIsAwayForAWhile(t *testing.T) {
 	until(t, "a line that tells the end", func() bool { return strings.Contains(logs.String(), "can be read again") })
 }
 
+// turned is a clock, and another one once it was turned on.
+type turned struct {
+	env.Clock
+	then env.Clock
+	on   *atomic.Bool
+}
+
+func (c turned) Now() time.Time {
+	if c.on.Load() {
+		return c.then.Now()
+	}
+	return c.Clock.Now()
+}
+
+func (c turned) NewTimer(d time.Duration) env.Timer {
+	if c.on.Load() {
+		return c.then.NewTimer(d)
+	}
+	return c.Clock.NewTimer(d)
+}
+
 // TestUnreadPartitionHoldsLittle: one that is opened and not read on keeps a bounded
 // piece of what there is, and nobody else waits for it.
 func TestUnreadPartitionHoldsLittle(t *testing.T) {
@@ -114,8 +137,12 @@ func TestUnreadPartitionHoldsLittle(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return int64(m.HeapAlloc)
 		}
-		r := openSource(t, topicOf(addrs, topic), opening(io.Discard))
+		o := opening(io.Discard)
+		quick := &atomic.Bool{}
+		o.Env.Clock = turned{o.Env.Clock, hastyEnv().Clock, quick}
+		r := openSource(t, topicOf(addrs, topic), o)
 		idle, busy := partitionAt(t, r, topic+"/0", connector.Offset{}), partitionAt(t, r, topic+"/1", connector.Offset{})
+		quick.Store(true) // ends that nobody reads are asked for every few seconds
 		before := heap()
 		if err := idle.Next(t.Context(), &connector.Batch{Limit: 1}, -1); err != nil {
 			t.Fatal(err)

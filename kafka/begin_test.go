@@ -84,7 +84,7 @@ func TestBegin(t *testing.T) {
 			}
 		}
 		r := openSource(t, topicOf(addrs, topic, Begin(Offsets(map[string]map[int32]int64{topic: {0: 10, 1: 0, 2: 0}})), NoGroup()), opening(io.Discard))
-		if _, err := r.Partition(t.Context(), topic+"/0", connector.Offset{}); !errors.As(err, new(*CutError)) {
+		if _, err := r.Partition(t.Context(), topic+"/0", connector.Offset{}); !errors.As(err, new(*OutsideError)) {
 			t.Errorf("an offset behind the end: %v", err)
 		}
 	})

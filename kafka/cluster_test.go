@@ -82,14 +82,13 @@ func TestEnvironment(t *testing.T) {
 // TestTLSFromFiles: the real broker is reached with what stands in files and the
 // environment alone.
 func TestTLSFromFiles(t *testing.T) {
-	b := services.Kafka(t, services.KafkaOptions{Users: map[string]string{"alice": "right-one"},
-		Listeners: []services.Listener{{Name: "BOTH", Protocol: services.SASLSSL}}})
-	newTopic(t, writer(t, []string{b.Addr()}), "orders", 1)
+	b, topic := guarded(t), services.Unique("orders")
+	newTopic(t, writer(t, []string{b.Addr()}), topic, 1)
 	for name, value := range map[string]string{
 		"": b.AddrOf("BOTH"), "_TLS": "true", "_CA": write(t, "ca.pem", string(b.Authority().PEM())), "_SASL": "SCRAM-SHA-512",
-		"_USER": "alice", "_PASSWORD_FILE": write(t, "password", "right-one\n"),
+		"_USER": "alice", "_PASSWORD_FILE": write(t, "password", rightPassword+"\n"),
 	} {
 		t.Setenv("SLUICE_KAFKA"+name, value)
 	}
-	openSource(t, Topic("orders", codec.String()), opening(io.Discard))
+	openSource(t, Topic(topic, codec.String()), opening(io.Discard))
 }

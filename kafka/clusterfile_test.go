@@ -123,19 +123,18 @@ func TestClusterFileRefuses(t *testing.T) {
 // and by logins.
 func TestClusterFileReachesTheRealBroker(t *testing.T) {
 	t.Parallel()
-	b := services.Kafka(t, services.KafkaOptions{Users: map[string]string{"alice": "rightOne"},
-		Listeners: []services.Listener{{Name: "BOTH", Protocol: services.SASLSSL}, {Name: "MUTUAL", Protocol: services.SSL, ClientCertificates: true}, {Name: "SASL", Protocol: services.SASLPlaintext}}})
-	newTopic(t, writer(t, []string{b.Addr()}), "orders", 1)
+	b, topic := guarded(t), services.Unique("orders")
+	newTopic(t, writer(t, []string{b.Addr()}), topic, 1)
 	own, err := b.Authority().Issue("alice")
 	if err != nil {
 		t.Fatal(err)
 	}
 	authority, keyPEM, certificate := string(b.Authority().PEM()), string(own.Key), string(own.Chain)
 	inline := func(pem string) string { return strings.ReplaceAll(strings.TrimSpace(pem), "\n", "\\n\\\n  ") + "\n" }
-	scram := "sasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n  username=\"alice\" \\\n  password=\"rightOne\";\n"
+	scram := "sasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n  username=\"alice\" \\\n  password=\"" + rightPassword + "\";\n"
 	for name, text := range map[string]string{
 		"TLS and SCRAM": "bootstrap.servers=" + b.AddrOf("BOTH") + "\nsecurity.protocol=SASL_SSL\nssl.truststore.type=PEM\nssl.truststore.location=" + write(t, "ca.pem", authority) + "\n" + scram,
-		"PLAIN":         "bootstrap.servers=" + b.AddrOf("SASL") + "\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n" + plainLogin("alice", "rightOne"),
+		"PLAIN":         "bootstrap.servers=" + b.AddrOf("SASL") + "\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n" + plainLogin("alice", rightPassword),
 		"a certificate in files": "bootstrap.servers=" + b.AddrOf("MUTUAL") + "\nsecurity.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=" + write(t, "ca.pem", authority) +
 			"\nssl.keystore.type=PEM\nssl.keystore.location=" + write(t, "own.pem", keyPEM+certificate) + "\n",
 		"a certificate inside": "bootstrap.servers=" + b.AddrOf("MUTUAL") + "\nsecurity.protocol=SSL\nssl.truststore.certificates=" + inline(authority) +
@@ -143,7 +142,7 @@ func TestClusterFileReachesTheRealBroker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Connect(FromFile(write(t, "client.properties", text)))
-			openSource(t, Topic("orders", codec.String(), On(c)), opening(io.Discard))
+			openSource(t, Topic(topic, codec.String(), On(c)), opening(io.Discard))
 		})
 	}
 }

@@ -22,6 +22,7 @@ func TestSourceOnTheEmbeddedCluster(t *testing.T) {
 }
 
 func TestSourceOnTheRealBroker(t *testing.T) {
+	t.Parallel()
 	b := realKafka(t)
 	topic := services.Unique("orders")
 	connectortest.TestSource(t, func(t *testing.T) connectortest.SourceFixture[string] {

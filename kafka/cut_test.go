@@ -317,6 +317,7 @@ func TestCutsOfAFirstDelivery(t *testing.T) {
 // it reads all, each record once and in its order. It cuts at edges alone, and at
 // every fourth of them without SLUICE_TORTURE=1.
 func TestCutsOfReading(t *testing.T) {
+	t.Parallel()
 	const records = 12
 	addrs := []string{realKafka(t).Addr()}
 	topic := services.Unique("reading")

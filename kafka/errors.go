@@ -56,6 +56,27 @@ func (e *LostError) Error() string {
 		e.Topic, e.Partition, e.From, e.To-1, e.From, e.To)
 }
 
+// OutsideError says that a partition is to begin at an offset that its log doesn't
+// have: one that a person, the author or a group gives, since nothing was read yet.
+type OutsideError struct {
+	// Topic and Partition name the log.
+	Topic     string
+	Partition int32
+	// Offset is the one that is given. Start is the first that there is, End the one
+	// behind the last.
+	Offset, Start, End int64
+}
+
+// Error implements error.
+func (e *OutsideError) Error() string {
+	where := "beyond its end"
+	if e.Offset < e.Start {
+		where = "before its start: retention has removed what lay there"
+	}
+	return fmt.Sprintf("topic %s, partition %d: expected an offset from %d, where the log starts, to %d, where it ends; found that reading is to begin at %d, %s; give one of those, or another beginning",
+		e.Topic, e.Partition, e.Start, e.End, e.Offset, where)
+}
+
 // CutError says that a log lost its end: records that were read are not in it any
 // more, and others may have taken their offsets. That is what an unclean election
 // of a leader does.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/sluicestream/sluice/connector"
@@ -36,6 +37,16 @@ func (r groupReader) Group() string { return r.group() }
 
 // CommitOffsets implements [connector.GroupReader].
 func (r groupReader) CommitOffsets(ctx context.Context, offsets map[string]connector.Offset) error {
+	return r.commit(ctx, r.group(), offsets)
+}
+
+// CommitBranchOffsets implements [connector.BranchGroupReader]: the group is the job's
+// with a dot and the branch.
+func (r groupReader) CommitBranchOffsets(ctx context.Context, branch string, offsets map[string]connector.Offset) error {
+	return r.commit(ctx, r.group()+"."+branch, offsets)
+}
+
+func (r groupReader) commit(ctx context.Context, group string, offsets map[string]connector.Offset) error {
 	if len(offsets) == 0 {
 		return nil
 	}
@@ -47,13 +58,13 @@ func (r groupReader) CommitOffsets(ctx context.Context, offsets map[string]conne
 		}
 		told.Add(kadm.Offset{Topic: p.topic, Partition: p.number, At: at.Next, LeaderEpoch: at.LeaderEpoch, Metadata: groupMetadata(r.opening.JobID)})
 	}
-	answers, err := kadm.NewClient(r.client).CommitOffsets(ctx, r.group(), told)
+	answers, err := kadm.NewClient(r.client).CommitOffsets(ctx, group, told)
 	if err != nil {
-		return standing(groupError(r.group(), err))
+		return standing(groupError(group, err))
 	}
 	for _, a := range answers.Sorted() {
 		if a.Err != nil {
-			return fmt.Errorf("partition %s: %w", place{a.Topic, a.Partition}, standing(groupError(r.group(), a.Err)))
+			return fmt.Errorf("partition %s: %w", place{a.Topic, a.Partition}, standing(groupError(group, a.Err)))
 		}
 	}
 	return nil
@@ -69,7 +80,7 @@ func (r *reader) checkGroup(ctx context.Context) error {
 		if err := r.checkMembers(ctx, group); err != nil {
 			return err
 		}
-		committed, err := r.offsets(ctx, group)
+		committed, err := groupOffsets(ctx, r.client, group)
 		if err != nil {
 			return err
 		}
@@ -161,41 +172,54 @@ func (r *reader) committed(ctx context.Context, group string) (out map[place]kad
 		if err := r.checkMembers(ctx, group); err != nil {
 			return err
 		}
-		answers, err := r.offsets(kadm.RequireStable(ctx), group)
-		if err != nil {
-			return err
-		}
-		out = map[place]kadm.Offset{}
-		for _, o := range answers {
-			if o.At >= 0 {
-				out[place{o.Topic, o.Partition}] = o
-			}
-		}
-		return nil
+		out, err = committedBy(kadm.RequireStable(ctx), r.client, group)
+		return err
 	})
-	if _, denied := errors.AsType[*PermissionError](err); denied {
-		return nil, &PermissionError{Resource: "group " + group, Operation: "Describe"} // nothing is told to it
+	return out, onlyDescribed(group, err)
+}
+
+// committedBy are the offsets that a group has.
+func committedBy(ctx context.Context, client *kgo.Client, group string) (map[place]kadm.Offset, error) {
+	answers, err := groupOffsets(ctx, client, group)
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	out := map[place]kadm.Offset{}
+	for _, o := range answers {
+		if o.At >= 0 {
+			out[place{o.Topic, o.Partition}] = o
+		}
+	}
+	return out, nil
+}
+
+// onlyDescribed is the error for a group that nothing is told to: what is missing is less
+// than elsewhere.
+func onlyDescribed(group string, err error) error {
+	if _, denied := errors.AsType[*PermissionError](err); denied {
+		return &PermissionError{Resource: "group " + group, Operation: "Describe"}
+	}
+	return err
 }
 
 // CommittedOffsets implements [connector.CommittedReader]. A group that has members is an
 // error: it may still move.
 func (r *reader) CommittedOffsets(ctx context.Context, group string) (map[string]connector.Offset, error) {
 	committed, err := r.committed(ctx, group)
-	if err != nil {
-		return nil, err
-	}
+	return offsetsByName(committed), err
+}
+
+func offsetsByName(committed map[place]kadm.Offset) map[string]connector.Offset {
 	out := make(map[string]connector.Offset, len(committed))
 	for p, o := range committed {
 		out[p.String()] = connector.Offset{Next: o.At, LeaderEpoch: -1}
 	}
-	return out, nil
+	return out
 }
 
-// offsets are all that a group has, which may not be there yet.
-func (r *reader) offsets(ctx context.Context, group string) (out []kadm.Offset, err error) {
-	answers, err := kadm.NewClient(r.client).FetchOffsets(ctx, group)
+// groupOffsets are all that a group has, which may not be there yet.
+func groupOffsets(ctx context.Context, client *kgo.Client, group string) (out []kadm.Offset, err error) {
+	answers, err := kadm.NewClient(client).FetchOffsets(ctx, group)
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil
 	}

@@ -33,6 +33,29 @@ var realKafka = services.SharedKafka(services.KafkaOptions{Properties: map[strin
 	"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
 }})
 
+// guarded is the broker that the tests share which looks at who comes: it has every
+// kind of listener, and users with rightPassword. Alice, and whoever comes without a
+// name, may do everything; to the others a test gives its own permissions.
+var guarded = services.SharedKafka(services.KafkaOptions{
+	Users: map[string]string{"alice": rightPassword, "ann": rightPassword, "bob": rightPassword, "eve": rightPassword},
+	ACLs:  true, Properties: map[string]string{"super.users": "User:ANONYMOUS;User:alice;User:CN=alice"},
+	Listeners: []services.Listener{
+		{Name: "TLS", Protocol: services.SSL},
+		{Name: "MUTUAL", Protocol: services.SSL, ClientCertificates: true},
+		{Name: "SASL", Protocol: services.SASLPlaintext},
+		{Name: "BOTH", Protocol: services.SASLSSL},
+		{Name: "SCRAM", Protocol: services.SASLPlaintext, Mechanisms: []string{services.ScramSHA512}},
+	},
+})
+
+const (
+	rightPassword = "rightS3cret"
+	wrongPassword = "wrongS3cret"
+)
+
+// mortal is the broker that tests stop and kill, one after the other.
+var mortal = services.SharedKafka(services.KafkaOptions{})
+
 // noLeaks sees that everything ended that the test started.
 func noLeaks(t *testing.T) {
 	t.Helper()
@@ -44,7 +67,8 @@ func noLeaks(t *testing.T) {
 	})
 }
 
-// fake starts an embedded cluster of one broker unless the options say otherwise.
+// fake starts an embedded cluster of one broker unless the options say otherwise. It
+// waits for records for a moment only, before it answers that there are none.
 func fake(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
@@ -52,6 +76,12 @@ func fake(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	c.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		fetch := req.(*kmsg.FetchRequest)
+		fetch.MaxWaitMillis = min(fetch.MaxWaitMillis, 10)
+		return nil, nil, false
+	})
 	return c
 }
 

@@ -120,7 +120,7 @@ type guard struct {
 
 func (g *guard) acl(a allowance) *kadm.ACLBuilder {
 	g.t.Helper()
-	b, name := kadm.NewACLs().Allow("User:alice").AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral), g.names.Replace(a.name)
+	b, name := kadm.NewACLs().Allow("User:bob").AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral), g.names.Replace(a.name)
 	if a.prefixed {
 		b = b.ResourcePatternType(kadm.ACLPatternPrefixed)
 	}
@@ -165,17 +165,14 @@ func (g *guard) forbid(a allowance) {
 func TestExactACLs(t *testing.T) {
 	t.Parallel()
 	const fromGroup = "kafka.FromGroup at its first start"
-	broker := services.Kafka(t, services.KafkaOptions{
-		Users: map[string]string{"alice": rightPassword}, ACLs: true,
-		Listeners: []services.Listener{{Name: "SASL", Protocol: services.SASLPlaintext}},
-	})
+	broker := guarded(t)
 	super := []string{broker.Addr()}
 	documented := documentedACLs(t)
 	kinds := map[string]bool{}
 	for _, a := range documented {
 		kinds[a.neededBy] = true
 	}
-	on := kafka.On(kafka.Connect(kafka.Brokers(broker.AddrOf("SASL")), kafka.ScramSHA256("alice", rightPassword)))
+	on := kafka.On(kafka.Connect(kafka.Brokers(broker.AddrOf("SASL")), kafka.ScramSHA256("bob", rightPassword)))
 	for _, c := range []struct {
 		name          string
 		source, sink  bool

@@ -104,16 +104,30 @@ func TestImportRefuses(t *testing.T) {
 	in := services.Unique("orders")
 	makeTopic(t, addrs, in, 2, nil)
 	feedPartition(t, addrs, in, 0, order{"ann", 1})
+	feedPartition(t, addrs, in, 0, order{"ann", 2})
+	half, offsets := in+"-half", kadm.Offsets{}
+	offsets.AddOffset(in, 0, 0, -1)
+	admin := kadm.NewClient(plainClient(t, addrs))
+	if err := admin.CommitAllOffsets(t.Context(), half, offsets); err != nil {
+		t.Fatal(err)
+	}
+	removed := kadm.Offsets{}
+	removed.AddOffset(in, 0, 1, -1)
+	if _, err := admin.DeleteRecords(t.Context(), removed); err != nil {
+		t.Fatal(err)
+	}
 	job := sluice.NewJob("sums")
 	sums(job, job.From("orders", kafka.Topic(in, codec.JSON[order](), kafka.On(kafka.Connect(kafka.Brokers(addrs...), hasty()))))).Changes().Discard()
 	for _, c := range []struct {
 		im   sluice.Import
 		says string
 	}{
-		{sluice.Import{Offsets: map[string]int64{in + ":0": 7, in + ":1": 0}}, "offset 7"},
+		{sluice.Import{Offsets: map[string]int64{in + ":0": 7, in + ":1": 0}}, "partition 0: expected an offset from 1, where the log starts, to 2, where it ends; found that reading is to begin at 7, beyond its end"},
 		{sluice.Import{Offsets: map[string]int64{in + ":0": 1}}, fmt.Sprintf("no offset is given for orders:%s/1", in)},
 		{sluice.Import{Offsets: map[string]int64{in + ":0": 1, in + ":2": 1}}, fmt.Sprintf("no source has a partition %s:2", in)},
-		{sluice.Import{Groups: []string{"nobody"}}, fmt.Sprintf("no offset is given for orders:%s/0, orders:%s/1", in, in)},
+		{sluice.Import{Groups: []string{"nobody"}}, fmt.Sprintf("no offset is given for orders:%s/0, orders:%s/1: expected one for each partition, found none, also in group nobody; give it with --offsets", in, in)},
+		{sluice.Import{Groups: []string{half}}, fmt.Sprintf("no offset is given for orders:%s/1: expected one for each partition, found none, also in group %s", in, half)},
+		{sluice.Import{Groups: []string{half}, Offsets: map[string]int64{in + ":1": 0}}, "partition 0: expected an offset from 1, where the log starts, to 2, where it ends; found that reading is to begin at 0, before its start"},
 	} {
 		st, log := store.NewMemory(), new(journal)
 		_, err := job.Import(t.Context(), options(st, log), c.im)

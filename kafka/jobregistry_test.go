@@ -178,6 +178,7 @@ func exitCode(err error) int {
 // before there is any record, under the subjects of their topics; records come out
 // right; and a replay gives the bytes that the job has frozen, ids among them.
 func TestJobsWithRegistry(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		for name, codecs := range map[string]func(c *catalog) (codec.Codec[order], codec.Codec[total], sr.SchemaType){
 			"avro to protobuf": func(c *catalog) (codec.Codec[order], codec.Codec[total], sr.SchemaType) {
@@ -237,6 +238,7 @@ func avroTotal(cents string, more ...string) sr.Schema {
 // mode, ends the start, with nothing registered. The error names subject, mode and
 // version.
 func TestIncompatibleAtStart(t *testing.T) {
+	t.Parallel()
 	addrs := fakeBrokers(t).ListenAddrs()
 	fits := avroTotal("long", `{"name":"Note","type":"string","default":""}`)
 	all := []string{registrytest.Backward, registrytest.BackwardTransitive, registrytest.Forward, registrytest.ForwardTransitive, registrytest.Full, registrytest.FullTransitive}
@@ -301,6 +303,7 @@ func TestIncompatibleAtStart(t *testing.T) {
 // TestRegistryAwayAtStart: a start that needs a schema's id ends, and says why; a
 // later one goes on.
 func TestRegistryAwayAtStart(t *testing.T) {
+	t.Parallel()
 	c := newCatalog(t, fakeBrokers(t).ListenAddrs())
 	for status, says := range map[int]string{http.StatusServiceUnavailable: "HTTP status 503", http.StatusUnauthorized: "registry.BasicAuth"} {
 		c.Fail(func(*http.Request) int { return status })
@@ -329,6 +332,7 @@ func TestRegistryAwayAtStart(t *testing.T) {
 // TestRegistryAwayWhileRunning: a record whose schema can't be had stops the job.
 // It is no dead letter; the next start reads it.
 func TestRegistryAwayWhileRunning(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusUnauthorized} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			c := newCatalog(t, fakeBrokers(t).ListenAddrs())
@@ -372,6 +376,7 @@ func TestRegistryAwayWhileRunning(t *testing.T) {
 // TestUnknownSchemaID: a record with an id that the registry doesn't know is bad
 // input: a dead letter where there is a place for it, else the job's end.
 func TestUnknownSchemaID(t *testing.T) {
+	t.Parallel()
 	c := newCatalog(t, fakeBrokers(t).ListenAddrs())
 	unknown := []byte{0, 0, 0, 0x27, 0x0f, 6, 'a', 'n', 'n', 10}
 	c.feed(c.avroOrders(), order{"ann", 5})
@@ -405,6 +410,7 @@ func TestUnknownSchemaID(t *testing.T) {
 // TestStopWhileRegistryIsAway: a stop waits for a registry as long as its patience
 // has it, and no longer.
 func TestStopWhileRegistryIsAway(t *testing.T) {
+	t.Parallel()
 	c := newCatalog(t, fakeBrokers(t).ListenAddrs())
 	c.feed(c.avroOrders(), order{"ann", 5})
 	c.schemas = c.open(registry.Patience(2 * time.Second))
@@ -440,6 +446,7 @@ func TestStopWhileRegistryIsAway(t *testing.T) {
 // TestCodecsOfNoUse: a codec that can't work is told when the job is built, or at
 // the latest when the source is opened.
 func TestCodecsOfNoUse(t *testing.T) {
+	t.Parallel()
 	none := codec.Avro[order](codec.Registered(nil))
 	c := newCatalog(t, fakeBrokers(t).ListenAddrs())
 	job := sluice.NewJob(c.name)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicestream/sluice"
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/store"
 )
 
@@ -81,7 +82,7 @@ func runWith(t testing.TB, job *sluice.Job, o sluice.Options, log *journal, enou
 			cancel()
 			return <-ended
 		}
-		moment()
+		_ = env.Pause(context.Background(), env.Real().Clock, 20*time.Millisecond) // enough may be dear
 	}
 }
 

@@ -25,21 +25,12 @@ import (
 	"github.com/sluicestream/sluice/store"
 )
 
-// guarded is a broker with every kind of listener. Its user is alice.
-var guarded = services.SharedKafka(services.KafkaOptions{
-	Users: map[string]string{"alice": rightPassword},
-	Listeners: []services.Listener{
-		{Name: "TLS", Protocol: services.SSL},
-		{Name: "MUTUAL", Protocol: services.SSL, ClientCertificates: true},
-		{Name: "SASL", Protocol: services.SASLPlaintext},
-		{Name: "BOTH", Protocol: services.SASLSSL},
-		{Name: "SCRAM", Protocol: services.SASLPlaintext, Mechanisms: []string{services.ScramSHA512}},
-	},
-})
+// guarded is the broker that the tests share which looks at who comes.
+var guarded = kafka.Guarded
 
 const (
-	rightPassword = "rightS3cret"
-	wrongPassword = "wrongS3cret"
+	rightPassword = kafka.RightPassword
+	wrongPassword = kafka.WrongPassword
 )
 
 // token is one that the broker takes until a time.
@@ -190,7 +181,7 @@ func TestJobsAreLetIn(t *testing.T) {
 	both := func(login kafka.ClusterOption) []kafka.ClusterOption {
 		return []kafka.ClusterOption{kafka.Brokers(b.AddrOf("BOTH")), kafka.TLS(trusting(t, b.Authority())), login}
 	}
-	for name, opts := range map[string][]kafka.ClusterOption{
+	options := map[string][]kafka.ClusterOption{
 		"TLS":                {kafka.Brokers(b.AddrOf("TLS")), kafka.TLS(trusting(t, b.Authority()))},
 		"client certificate": {kafka.Brokers(b.AddrOf("MUTUAL")), kafka.TLS(trusting(t, b.Authority(), own))},
 		"PLAIN":              both(kafka.Plain("alice", rightPassword)),
@@ -198,12 +189,16 @@ func TestJobsAreLetIn(t *testing.T) {
 		"SCRAM-SHA-512":      both(kafka.ScramSHA512("alice", rightPassword)),
 		"OAUTHBEARER":        both(bearer(time.Hour)),
 		"SASL without TLS":   {kafka.Brokers(b.AddrOf("SASL")), kafka.ScramSHA256("alice", rightPassword)},
-	} {
-		t.Run("options/"+name, func(t *testing.T) {
-			cluster := kafka.Connect(opts...)
-			passes(t, cluster, cluster, b.Addr(), b.Addr())
-		})
 	}
+	t.Run("options", func(t *testing.T) {
+		for name, opts := range options {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				cluster := kafka.Connect(opts...)
+				passes(t, cluster, cluster, b.Addr(), b.Addr())
+			})
+		}
+	})
 	for name, variables := range map[string]map[string]string{
 		"TLS": {"": b.AddrOf("TLS"), "_TLS": "true", "_CA": keep(t, []byte(ca))},
 		"client certificate": {"": b.AddrOf("MUTUAL"), "_TLS": "true", "_CA": keep(t, []byte(ca)),
@@ -242,7 +237,7 @@ func TestJobsAreRefused(t *testing.T) {
 	at := func(listener string, opts ...kafka.ClusterOption) []kafka.ClusterOption {
 		return append(opts, kafka.Brokers(b.AddrOf(listener)))
 	}
-	for _, c := range []struct {
+	options := []struct {
 		name string
 		opts []kafka.ClusterOption
 		says []string
@@ -264,11 +259,15 @@ func TestJobsAreRefused(t *testing.T) {
 		{"SCRAM-SHA-512, wrong password", at("SASL", kafka.ScramSHA512("alice", wrongPassword)), []string{"password is wrong"}},
 		{"another user", at("BOTH", right, kafka.ScramSHA512("carol", rightPassword)), []string{"password is wrong"}},
 		{"a token that has run out", at("BOTH", right, bearer(-time.Hour)), []string{"token"}},
-	} {
-		t.Run("options/"+c.name, func(t *testing.T) {
-			refused(t, func() *kafka.Cluster { return kafka.Connect(c.opts...) }, c.says...)
-		})
 	}
+	t.Run("options", func(t *testing.T) {
+		for _, c := range options {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				refused(t, func() *kafka.Cluster { return kafka.Connect(c.opts...) }, c.says...)
+			})
+		}
+	})
 	ca := keep(t, b.Authority().PEM())
 	for name, c := range map[string]struct {
 		variables map[string]string

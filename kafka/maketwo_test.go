@@ -16,6 +16,7 @@ import (
 // TestNewJobsOfOneNameAtOnce has several jobs of one name make the record of a sink
 // at the same time: one of them has the topic, also after all were started again.
 func TestNewJobsOfOneNameAtOnce(t *testing.T) {
+	t.Parallel()
 	const jobs, rounds = 3, 10
 	addrs := []string{realKafka(t).Addr()}
 	for round := range rounds {

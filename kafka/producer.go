@@ -47,6 +47,14 @@ const (
 	// batchWait is how long a batch is waited for to fill. Whatever is not full at
 	// the end of a delivery goes at once.
 	batchWait = 50 * time.Millisecond
+	// endingPause is the time between two tries while brokers still end the transaction
+	// before, which takes them some milliseconds. The client library would wait for up to
+	// 5 s. slowestPause is where it ends for other errors, whose tries become rarer.
+	endingPause  = 20 * time.Millisecond
+	slowestPause = 2500 * time.Millisecond
+	// unknownRetries is how often a topic may be unknown to a broker that has just started:
+	// for as long as by the client library's own settings.
+	unknownRetries = int(20 * time.Second / endingPause)
 )
 
 // offsetCommit is the key of the requests by which groups are told their offsets
@@ -58,8 +66,9 @@ const (
 	offsetCommitOld = 4
 )
 
-// newProducer starts a producer: what another has left open is ended then.
-func (t *target) newProducer(ctx context.Context) (*producer, error) {
+// producerClient makes the client of a producer. Nothing is connected yet, and nobody
+// fenced: only what asks for the producer's id does that.
+func (t *target) producerClient() (*kgo.Client, error) {
 	s := t.sink.settings
 	versions, newest := kversion.Stable(), int16(offsetCommitNew)
 	if t.old {
@@ -74,6 +83,9 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchCompression(compressions[s.compression]),
 		kgo.ProducerLinger(batchWait),
+		kgo.MetadataMinAge(endingPause),
+		kgo.RetryBackoffFn(retryPause),
+		kgo.UnknownTopicRetries(unknownRetries),
 		kgo.RecordPartitioner(newPartitioner()),
 		kgo.MaxBufferedRecords(buffered),
 		kgo.MaxBufferedBytes(max(bufferedBytes, 2*int(limit))),
@@ -84,6 +96,12 @@ func (t *target) newProducer(ctx context.Context) (*producer, error) {
 			return defaultRecord
 		}),
 	)
+	return client, err
+}
+
+// newProducer starts a producer: what another has left open is ended then.
+func (t *target) newProducer(ctx context.Context) (*producer, error) {
+	client, err := t.readyClient()
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +197,7 @@ type transaction struct {
 
 	mu     sync.Mutex
 	failed error            // the first record's that was not written
+	ends   []int64          // of the sink's topic, by partition: the offset behind the last row that was written, or 0
 	last   string           // the topic of the last record that was written
 	wrote  map[string]int32 // of each topic a partition that was written to
 
@@ -192,12 +211,37 @@ type transaction struct {
 func (tx *transaction) note(r *kgo.Record, err error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	switch {
-	case err == nil && r.Topic != tx.last:
-		tx.last, tx.wrote[r.Topic] = r.Topic, r.Partition
-	case err != nil && tx.failed == nil:
-		tx.failed = fmt.Errorf("writing to topic %s, partition %d: %w", r.Topic, r.Partition, err)
+	if err == nil && r.Offset < 0 {
+		err = errNoOffset
 	}
+	if err != nil {
+		if tx.failed == nil {
+			tx.failed = fmt.Errorf("writing to topic %s, partition %d: %w", r.Topic, r.Partition, err)
+		}
+		return
+	}
+	if r.Topic == tx.topic {
+		if more := int(r.Partition) + 1 - len(tx.ends); more > 0 {
+			tx.ends = append(tx.ends, make([]int64, more)...)
+		}
+		tx.ends[r.Partition] = r.Offset + 1
+	}
+	if r.Topic != tx.last {
+		tx.last, tx.wrote[r.Topic] = r.Topic, r.Partition
+	}
+}
+
+// errNoOffset says that a record is written, and nobody knows where.
+var errNoOffset = errors.New("the broker has told no offset")
+
+// written waits until all rows so far are written, and tells where they end.
+func (tx *transaction) written(ctx context.Context) ([]int64, error) {
+	if err := tx.client.Flush(ctx); err != nil {
+		return nil, tx.first(err)
+	}
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	return tx.ends, tx.failed
 }
 
 // loaded waits until the client library has settled what it knows of the topics
@@ -397,4 +441,7 @@ func (tx *transaction) whileEnding(ctx context.Context, try func() error) error 
 	}
 }
 
-const endingPause = 20 * time.Millisecond
+// retryPause is the time before another try, of a request that has failed so often.
+func retryPause(fails int) time.Duration {
+	return min(endingPause<<min(fails-1, 10), slowestPause)
+}

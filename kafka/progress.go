@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/sluicestream/sluice/connector"
 )
@@ -37,14 +38,59 @@ type progressValue struct {
 	Epoch    uint64 `json:"epoch"`
 	Manifest string `json:"manifest"`
 	Topic    string `json:"topic"`
+	// Begins and Ends are by the numbers of the topic's partitions. Releases that did
+	// not have them left them out.
+	Begins map[int32]int64 `json:"begins,omitempty"`
+	Ends   map[int32]int64 `json:"ends,omitempty"`
+}
+
+// progressRecord is a sink's record, with the topic that it writes to and where its
+// rows stand there.
+type progressRecord struct {
+	connector.SinkRecord
+	topic string
+	topicSpan
+}
+
+// topicSpan is a [connector.Span] of one topic, by the numbers of its partitions.
+type topicSpan struct{ begins, ends map[int32]int64 }
+
+// moved is the span behind further rows: newer has, by partition, the offset behind the
+// last of them, or 0.
+func (s topicSpan) moved(newer []int64) topicSpan {
+	s.ends = maps.Clone(s.ends)
+	for n, end := range newer {
+		if end == 0 {
+			continue
+		}
+		if s.ends == nil {
+			s.ends = map[int32]int64{}
+		}
+		s.ends[int32(n)] = end
+	}
+	return s
+}
+
+// named is the span by the partitions' names.
+func (s topicSpan) named(topic string) connector.Span {
+	by := func(numbers map[int32]int64) map[string]int64 {
+		if numbers == nil {
+			return nil
+		}
+		names := make(map[string]int64, len(numbers))
+		for n, at := range numbers {
+			names[place{topic, n}.String()] = at
+		}
+		return names
+	}
+	return connector.Span{Begins: by(s.begins), Ends: by(s.ends)}
 }
 
 func encodeProgressKey(k connector.RecordKey) ([]byte, error) { return encodeJSON(progressKey(k)) }
 
-// encodeProgress writes a record, with the topic that the sink writes to.
-func encodeProgress(r connector.SinkRecord, topic string) ([]byte, error) {
+func encodeProgress(r progressRecord) ([]byte, error) {
 	return encodeJSON(progressValue{
-		progressFormat, uint64(r.Position), r.Part, r.ID, r.Job, r.Target, r.Live, r.Branch, r.Epoch, r.Manifest, topic,
+		progressFormat, uint64(r.Position), r.Part, r.ID, r.Job, r.Target, r.Live, r.Branch, r.Epoch, r.Manifest, r.topic, r.begins, r.ends,
 	})
 }
 
@@ -64,27 +110,34 @@ func decodeProgressKey(b []byte) (connector.RecordKey, error) {
 	return connector.RecordKey(k), nil
 }
 
-func decodeProgress(b []byte) (_ connector.SinkRecord, topic string, err error) {
+func decodeProgress(b []byte) (r progressRecord, err error) {
 	var format struct {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(b, &format); err != nil {
-		return connector.SinkRecord{}, "", err
+		return r, err
 	}
 	if format.Format != progressFormat {
-		return connector.SinkRecord{}, "", fmt.Errorf("it has format %d, this build reads format %d", format.Format, progressFormat)
+		return r, fmt.Errorf("it has format %d, this build reads format %d", format.Format, progressFormat)
 	}
 	var v progressValue
 	if err := decodeJSON(b, &v); err != nil {
-		return connector.SinkRecord{}, "", err
+		return r, err
 	}
 	if v.ID == "" || v.Part < 0 {
-		return connector.SinkRecord{}, "", fmt.Errorf("its id is %q and its part %d", v.ID, v.Part)
+		return r, fmt.Errorf("its id is %q and its part %d", v.ID, v.Part)
 	}
-	return connector.SinkRecord{
+	for _, offsets := range []map[int32]int64{v.Begins, v.Ends} {
+		for n, at := range offsets {
+			if n < 0 || at < 0 {
+				return r, fmt.Errorf("it has offset %d of partition %d", at, n)
+			}
+		}
+	}
+	return progressRecord{connector.SinkRecord{
 		Position: connector.Position(v.Position), Part: v.Part, ID: v.ID, Job: v.Job, Target: v.Target,
 		Live: v.Live, Branch: v.Branch, Epoch: v.Epoch, Manifest: v.Manifest,
-	}, v.Topic, nil
+	}, v.Topic, topicSpan{v.Begins, v.Ends}}, nil
 }
 
 func decodeJSON(b []byte, into any) error {
@@ -112,7 +165,7 @@ type progressEntry struct {
 }
 
 // of is the record of a sink, and the producer that wrote it; nil if there is none.
-func (p *progress) of(topic string, k connector.RecordKey) (*connector.SinkRecord, identity, error) {
+func (p *progress) of(topic string, k connector.RecordKey) (*progressRecord, identity, error) {
 	key, err := encodeProgressKey(k)
 	if err != nil {
 		return nil, identity{}, err
@@ -121,7 +174,7 @@ func (p *progress) of(topic string, k connector.RecordKey) (*connector.SinkRecor
 	if !ok {
 		return nil, identity{}, nil
 	}
-	r, _, err := decodeProgress(e.value)
+	r, err := decodeProgress(e.value)
 	if err != nil {
 		return nil, identity{}, e.damaged(topic, fmt.Sprintf("the record of sink %s", k.Sink), err)
 	}
@@ -149,16 +202,16 @@ func (p *progress) refuseStrangers(topic string, k connector.RecordKey, first co
 		if other.JobID == k.JobID {
 			continue
 		}
-		r, theirs, err := decodeProgress(e.value)
+		r, err := decodeProgress(e.value)
 		if err != nil {
 			return e.damaged(topic, fmt.Sprintf("the record of sink %s of job id %s", other.Sink, other.JobID), err)
 		}
 		if made && r.Manifest == "" && e.offset > mine.offset {
 			continue
 		}
-		if theirs == own || r.Job == first.Job && other.Sink == k.Sink {
+		if r.topic == own || r.Job == first.Job && other.Sink == k.Sink {
 			return fmt.Errorf("%w: sink %s of job %s (id %s) has written to topic %s up to position %d, and sink %s of job %s (id %s) is to write to topic %s for the first time: two jobs of one name, or one whose store was lost. Choose another topic and another name of the sink, or another name of the job; topic %s holds both records",
-				connector.ErrRecord, other.Sink, r.Job, other.JobID, theirs, r.Position, k.Sink, first.Job, k.JobID, own, topic)
+				connector.ErrRecord, other.Sink, r.Job, other.JobID, r.topic, r.Position, k.Sink, first.Job, k.JobID, own, topic)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,24 @@ type progressTopic struct {
 	clock  env.Clock
 	log    *slog.Logger
 	name   string
+	before progressRead // what was read last
+}
+
+// progressRead is what stood in the topic up to an offset, committed all of it: it is what
+// it was as long as the topic's leader stays, so that the next reading goes on from there.
+// Compaction only removes what is not the newest of its key.
+type progressRead struct {
+	newest      map[string]progressEntry
+	next        int64
+	leaderEpoch int32
+	id          [16]byte
+}
+
+// from is where a reading begins of a topic that is at a place, behind what is known of it.
+// It is false if nothing is known; without an id, one that was made anew would pass for the
+// same.
+func (r *progressRead) from(at progressPlace, end int64) (int64, bool) {
+	return r.next, r.newest != nil && r.id != [16]byte{} && r.leaderEpoch == at.leaderEpoch && r.id == at.id && r.next <= end
 }
 
 // progressSegment is how long records of one sink may pile up before the topic
@@ -203,11 +222,15 @@ func (p *progressTopic) readOnce(ctx context.Context) (found *progress, held int
 	if err != nil {
 		return nil, held, err
 	}
-	next, err := p.offset(ctx, at, -2)
-	if err != nil {
+	before := p.before
+	p.before = progressRead{} // unless all goes well
+	found = &progress{map[string]progressEntry{}, end}
+	next, known := before.from(at, end)
+	if known {
+		maps.Copy(found.newest, before.newest)
+	} else if next, err = p.offset(ctx, at, -2); err != nil {
 		return nil, held, err
 	}
-	found = &progress{map[string]progressEntry{}, end}
 	waits := p.clock.Now().Add(heldFor)
 	for next < end {
 		if held >= 0 && !waits.IsZero() && p.clock.Now().After(waits) {
@@ -242,6 +265,7 @@ func (p *progressTopic) readOnce(ctx context.Context) (found *progress, held int
 		}
 		next = after
 	}
+	p.before = progressRead{found.newest, next, at.leaderEpoch, at.id}
 	return found, held, nil
 }
 

@@ -232,6 +232,7 @@ func (r *reader) Partition(ctx context.Context, name string, from connector.Offs
 	if err != nil {
 		return nil, err
 	}
+	given := from.Identity == "" && !r.opening.Begun // nothing was read yet
 	if from == (connector.Offset{}) {
 		if from, err = r.beginning(ctx, at, span); err != nil {
 			return nil, err
@@ -248,6 +249,9 @@ func (r *reader) Partition(ctx context.Context, name string, from connector.Offs
 		}
 	}
 	if err := inside(at, from, span); err != nil {
+		if given {
+			err = &OutsideError{Topic: at.topic, Partition: at.number, Offset: from.Next, Start: span.start, End: span.end}
+		}
 		return nil, err
 	}
 	if from.LeaderEpoch >= 0 {

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
 )
@@ -76,6 +77,19 @@ func (r *reader) resolve(ctx context.Context, b Beginning, all []place, found ma
 	}
 	slices.Sort(missing.Partitions)
 	return missing
+}
+
+// OffsetsAt implements [connector.TimedReader].
+func (r *reader) OffsetsAt(ctx context.Context, at time.Time) (map[string]connector.Offset, error) {
+	found := map[place]int64{}
+	if err := r.resolve(ctx, At(at), r.places(), found); err != nil {
+		return nil, err
+	}
+	out := make(map[string]connector.Offset, len(found))
+	for p, next := range found {
+		out[p.String()] = connector.Offset{Next: next, LeaderEpoch: -1}
+	}
+	return out, nil
 }
 
 // ceiling is 1 if a time isn't a whole millisecond: then the first that is not

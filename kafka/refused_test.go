@@ -19,10 +19,10 @@ import (
 	"github.com/sluicestream/sluice/internal/services"
 )
 
-// openAt tries to open topic orders at a cluster.
-func openAt(t *testing.T, c *Cluster, opts ...SourceOption) error {
+// openAt tries to open a topic at a cluster.
+func openAt(t *testing.T, topic string, c *Cluster, opts ...SourceOption) error {
 	t.Helper()
-	r, err := Topic("orders", codec.String(), append(opts, On(c))...).Open(t.Context(), opening(io.Discard))
+	r, err := Topic(topic, codec.String(), append(opts, On(c))...).Open(t.Context(), opening(io.Discard))
 	if err == nil {
 		r.Close()
 	}
@@ -55,16 +55,10 @@ func TestNoBroker(t *testing.T) {
 // TestRefusedByTheRealBroker: what is wrong is told, and no password.
 func TestRefusedByTheRealBroker(t *testing.T) {
 	t.Parallel()
-	b := services.Kafka(t, services.KafkaOptions{
-		Users: map[string]string{"alice": "right-one"}, ACLs: true,
-		Listeners: []services.Listener{
-			{Name: "TLS", Protocol: services.SSL}, {Name: "MUTUAL", Protocol: services.SSL, ClientCertificates: true},
-			{Name: "SASL", Protocol: services.SASLPlaintext}, {Name: "BOTH", Protocol: services.SASLSSL},
-		},
-	})
+	b, topic, group := guarded(t), services.Unique("orders"), services.Unique("spend")
 	super := writer(t, []string{b.Addr()})
-	newTopic(t, super, "orders", 1)
-	put(t, super, numbered("orders", 0, 0, 3)...)
+	newTopic(t, super, topic, 1)
+	put(t, super, numbered(topic, 0, 0, 3)...)
 	config := func(a *services.Authority, own ...*services.Certificate) *tls.Config {
 		c, err := a.TLS(own...)
 		if err != nil {
@@ -87,20 +81,20 @@ func TestRefusedByTheRealBroker(t *testing.T) {
 		{"plain text to TLS", "TLS", nil, "wants TLS"},
 		{"TLS to plain text", "SASL", []ClusterOption{TLS(right)}, "TLS"},
 		{"no certificate", "MUTUAL", []ClusterOption{TLS(right)}, "certificate of the client"},
-		{"wrong password", "SASL", []ClusterOption{Plain("alice", "wrong-one")}, "password is wrong"},
-		{"wrong password, SCRAM", "BOTH", []ClusterOption{TLS(right), ScramSHA512("alice", "wrong-one")}, "password is wrong"},
+		{"wrong password", "SASL", []ClusterOption{Plain("eve", wrongPassword)}, "password is wrong"},
+		{"wrong password, SCRAM", "BOTH", []ClusterOption{TLS(right), ScramSHA512("eve", wrongPassword)}, "password is wrong"},
 		{"no login", "SASL", nil, "SASL"},
 	} {
-		err := openAt(t, Connect(append(c.options, Brokers(b.AddrOf(c.listener)))...))
-		if _, ok := errors.AsType[*UnreachableError](err); !ok || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "-one") {
+		err := openAt(t, topic, Connect(append(c.options, Brokers(b.AddrOf(c.listener)))...))
+		if _, ok := errors.AsType[*UnreachableError](err); !ok || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "S3cret") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 
-	alice := Connect(Brokers(b.AddrOf("BOTH")), TLS(right), ScramSHA256("alice", "right-one"))
+	eve := Connect(Brokers(b.AddrOf("BOTH")), TLS(right), ScramSHA256("eve", rightPassword))
 	admin := kadm.NewClient(super)
 	allow := func(topic, group string, operations ...kadm.ACLOperation) {
-		acl := kadm.NewACLs().Allow("User:alice").AllowHosts("*").Operations(operations...).ResourcePatternType(kadm.ACLPatternLiteral)
+		acl := kadm.NewACLs().Allow("User:eve").AllowHosts("*").Operations(operations...).ResourcePatternType(kadm.ACLPatternLiteral)
 		if topic != "" {
 			acl.Topics(topic)
 		}
@@ -116,7 +110,7 @@ func TestRefusedByTheRealBroker(t *testing.T) {
 		// A broker may learn of a permission a little later.
 		var err error
 		until(t, fmt.Sprintf("the want of %s on %s", operation, resource), func() bool {
-			err = openAt(t, alice, Group("spend"))
+			err = openAt(t, topic, eve, Group(group))
 			want, ok := errors.AsType[*PermissionError](err)
 			if ok && *want == (PermissionError{resource, operation}) {
 				return true
@@ -127,24 +121,24 @@ func TestRefusedByTheRealBroker(t *testing.T) {
 			t.Fatalf("opened without %s on %s", operation, resource)
 		}
 	}
-	expect("topic orders", "Read")
-	allow("orders", "", kadm.OpDescribe)
-	expect("topic orders", "Read")
-	allow("orders", "", kadm.OpRead)
-	expect("group spend", "Read")
-	if err := openAt(t, alice, NoGroup()); err != nil {
+	expect("topic "+topic, "Read")
+	allow(topic, "", kadm.OpDescribe)
+	expect("topic "+topic, "Read")
+	allow(topic, "", kadm.OpRead)
+	expect("group "+group, "Read")
+	if err := openAt(t, topic, eve, NoGroup()); err != nil {
 		t.Fatalf("without a group: %v", err)
 	}
-	allow("", "spend", kadm.OpDescribe)
-	expect("group spend", "Read")
-	allow("", "spend", kadm.OpRead)
-	until(t, "the source to open", func() bool { return openAt(t, alice, Group("spend")) == nil })
-	r := openSource(t, Topic("orders", codec.String(), On(alice), Group("spend")), opening(io.Discard)).(connector.GroupReader)
-	got, to := values(t, partitionAt(t, r, "orders/0", connector.Offset{}), 3)
+	allow("", group, kadm.OpDescribe)
+	expect("group "+group, "Read")
+	allow("", group, kadm.OpRead)
+	until(t, "the source to open", func() bool { return openAt(t, topic, eve, Group(group)) == nil })
+	r := openSource(t, Topic(topic, codec.String(), On(eve), Group(group)), opening(io.Discard)).(connector.GroupReader)
+	got, to := values(t, partitionAt(t, r, topic+"/0", connector.Offset{}), 3)
 	if len(got) != 3 {
 		t.Fatalf("read %q", got)
 	}
-	if err := r.CommitOffsets(t.Context(), map[string]connector.Offset{"orders/0": to}); err != nil {
+	if err := r.CommitOffsets(t.Context(), map[string]connector.Offset{topic + "/0": to}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,8 +6,18 @@ import (
 	"testing"
 )
 
-// RealKafka is the shared broker, for the tests outside of the package.
-var RealKafka = realKafka
+// The shared brokers, for the tests outside of the package.
+var (
+	RealKafka = realKafka
+	Guarded   = guarded
+	Mortal    = mortal
+)
+
+// The passwords of Guarded's users.
+const (
+	RightPassword = rightPassword
+	WrongPassword = wrongPassword
+)
 
 // atOnce is how many tests run at a time: they wait for brokers more than they
 // compute.

@@ -16,10 +16,7 @@ import (
 // broker: the error names what is missing.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
-	broker := services.Kafka(t, services.KafkaOptions{
-		Users: map[string]string{"ann": "secret"}, ACLs: true,
-		Listeners: []services.Listener{{Name: "SASL", Protocol: services.SASLPlaintext}},
-	})
+	broker := guarded(t)
 	super := []string{broker.Addr()}
 	admin := kadm.NewClient(plainClient(t, super))
 	l := newLife(t, super)
@@ -27,7 +24,7 @@ func TestPermissions(t *testing.T) {
 	makeTopic(t, super, input, 1, nil)
 	progress := l.open(t)
 	l.make(t, progress)
-	sink := kafka.Append(l.topic, codec.String(), kafka.On(kafka.Connect(kafka.Brokers(broker.AddrOf("SASL")), kafka.ScramSHA256("ann", "secret"), hasty())))
+	sink := kafka.Append(l.topic, codec.String(), kafka.On(kafka.Connect(kafka.Brokers(broker.AddrOf("SASL")), kafka.ScramSHA256("ann", rightPassword), hasty())))
 	try := func() error {
 		target, err := sink.Open(t.Context(), l.opening, l.key)
 		if err != nil {
@@ -79,7 +76,7 @@ func TestPermissions(t *testing.T) {
 			t.Fatalf("without %s: got %v, expected %q in it", c.missing, err, c.says)
 		}
 		t.Logf("without %s: %v", c.missing, err)
-		if strings.Contains(err.Error(), "secret") {
+		if hasSecret(err.Error()) {
 			t.Errorf("the password is in %v", err)
 		}
 		c.allow()

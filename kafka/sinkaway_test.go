@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sluicestream/sluice/connector"
-	"github.com/sluicestream/sluice/internal/services"
 	"github.com/sluicestream/sluice/kafka"
 )
 
@@ -14,7 +13,7 @@ import (
 // once the broker is back.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
-	broker := services.Kafka(t, services.KafkaOptions{})
+	broker := mortal(t)
 	for name, c := range map[string]struct{ leave, back func() }{
 		"standing still": {func() { broker.Pause() }, func() { broker.Resume() }},
 		"killed":         {func() { broker.Kill() }, func() { broker.Start() }},

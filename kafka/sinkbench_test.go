@@ -36,9 +36,14 @@ func texts(n int) []string {
 
 // byHand is a plain transactional producer as the sink's.
 func byHand(b *testing.B, addr string) *kgo.Client {
-	return plainClient(b, []string{addr}, kgo.TransactionalID(services.Unique("byhand")),
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.TransactionalID(services.Unique("byhand")),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerLinger(50*time.Millisecond),
 		kgo.MaxBufferedRecords(20_000), kgo.ProducerBatchMaxBytes(1_048_588))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(client.Close)
+	return client
 }
 
 // produceByHand writes texts, and one record to another topic, in one transaction.

@@ -8,14 +8,21 @@ import (
 	"github.com/sluicestream/sluice/kafka"
 )
 
-// realKafka is the broker that the tests share.
-var realKafka = kafka.RealKafka
+// realKafka is the broker that the tests share, mortal the one that they kill.
+var (
+	realKafka = kafka.RealKafka
+	mortal    = kafka.Mortal
+)
 
 // TestSinksOfBroker holds the sinks to the suite on the real broker; crashes at each
 // request, which take a minute there, at full length only. The fake brokers have
 // them in any case.
 func TestSinksOfBroker(t *testing.T) {
 	t.Parallel()
+	testSinks(t, setupOfBroker)
+}
+
+func setupOfBroker(t *testing.T) connectortest.SinkSetup {
 	setup := suite([]string{realKafka(t).Addr()})
 	stream, table := setup.Stream, setup.Table
 	setup.Stream = func(t *testing.T) connectortest.StreamFixture {
@@ -30,5 +37,5 @@ func TestSinksOfBroker(t *testing.T) {
 		f.Faults = connectortest.Faults{} // as the stream's
 		return f
 	}
-	connectortest.TestSink(t, setup)
+	return setup
 }

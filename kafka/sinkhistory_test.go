@@ -32,6 +32,8 @@ type life struct {
 	opening connector.Opening
 	key     connector.RecordKey
 	opts    []kafka.SinkOption
+	spread  bool // texts go to partitions by their lengths
+	opened  kafka.AppendSink[string]
 }
 
 func newLife(t testing.TB, addrs []string, opts ...kafka.SinkOption) *life {
@@ -50,13 +52,18 @@ func (l *life) progress() string { return l.opening.Job + ".sluice" }
 
 func (l *life) sink(opts ...kgo.Opt) kafka.AppendSink[string] {
 	cluster := kafka.Connect(kafka.Brokers(l.addrs...), hasty(opts...))
-	return kafka.Append(l.topic, codec.String(), append(slices.Clone(l.opts), kafka.On(cluster))...)
+	sink := kafka.Append(l.topic, codec.String(), append(slices.Clone(l.opts), kafka.On(cluster))...)
+	if l.spread {
+		return sink.PartitionBy(func(text string, partitions int) int { return len(text) % partitions })
+	}
+	return sink
 }
 
 // open opens the sink as a process of its own.
 func (l *life) open(t testing.TB, opts ...kgo.Opt) connector.Target {
 	t.Helper()
-	target, err := l.sink(opts...).Open(t.Context(), l.opening, l.key)
+	l.opened = l.sink(opts...)
+	target, err := l.opened.Open(t.Context(), l.opening, l.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +86,11 @@ func (l *life) record(p connector.Position) connector.SinkRecord {
 // delivery is the one that leads to a position. Wait, if not nil, is called before
 // each row but the first.
 func (l *life) delivery(p connector.Position, wait func(), texts ...string) *connector.Delivery {
-	rows, err := l.sink().Rows()
+	sink := l.sink()
+	if l.spread {
+		sink = l.opened // which knows how many partitions there are
+	}
+	rows, err := sink.Rows()
 	if err != nil {
 		panic(err)
 	}
@@ -148,8 +159,14 @@ func (l *life) sees(t testing.TB, expected ...string) {
 
 // everyBroker runs a test on brokers in this process and on a real one.
 func everyBroker(t *testing.T, test func(t *testing.T, addrs []string)) {
-	t.Run("fake", func(t *testing.T) { test(t, fakeBrokers(t).ListenAddrs()) })
-	t.Run("real", func(t *testing.T) { test(t, []string{realKafka(t).Addr()}) })
+	t.Run("fake", func(t *testing.T) {
+		t.Parallel()
+		test(t, fakeBrokers(t).ListenAddrs())
+	})
+	t.Run("real", func(t *testing.T) {
+		t.Parallel()
+		test(t, []string{realKafka(t).Addr()})
+	})
 }
 
 // endTxn is the key of the requests that end transactions.
@@ -221,6 +238,7 @@ func (h *holdEnd) arrives(t *testing.T) {
 // TestDelayedEnd is history H3: the end of a transaction is under way while its
 // outcome is looked for. Whenever it arrives, each position is there once.
 func TestDelayedEnd(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		for _, when := range []string{"before the next process", "after it has begun", "never"} {
 			t.Run(when, func(t *testing.T) {
@@ -253,6 +271,7 @@ func TestDelayedEnd(t *testing.T) {
 // TestDelayedEndInTheNextTry is history H5: the end arrives while the same process
 // has written half of what it tries again.
 func TestDelayedEndInTheNextTry(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		l := newLife(t, addrs)
 		l.make(t, l.open(t))
@@ -289,7 +308,7 @@ func (l *life) hasOpen(t *testing.T) {
 
 func (l *life) waits(t *testing.T, what string, holds func(end, stable int64) bool) {
 	t.Helper()
-	admin := kadm.NewClient(plainClient(t, l.addrs))
+	admin := kadm.NewClient(sameClient(t, l.addrs))
 	for begun := time.Now(); ; {
 		ends, err := admin.ListEndOffsets(t.Context(), l.topic)
 		if err != nil {
@@ -314,6 +333,7 @@ func (l *life) waits(t *testing.T, what string, holds func(end, stable int64) bo
 // TestPausedProcess is history H4: a process that has written everything and is
 // paused before the end must not be able to commit once another has taken over.
 func TestPausedProcess(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		l := newLife(t, addrs)
 		l.make(t, l.open(t))
@@ -373,10 +393,11 @@ func (p patient) NewTimer(d time.Duration) env.Timer { return p.Clock.NewTimer(1
 // TestAbandonedTransaction kills a process in the middle: as soon as the next one
 // has started, consumers get on.
 func TestAbandonedTransaction(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		l := newLife(t, addrs)
 		l.make(t, l.open(t))
-		c := newCrash(1<<30, 0)
+		c := newCrash(noCall, 0)
 		dying := l.open(t, kgo.Dialer(c.dial))
 		ctx, cancel := context.WithCancel(t.Context())
 		l.failsWithin(ctx, t, dying, l.delivery(1, func() {
@@ -481,6 +502,7 @@ func TestLostRecord(t *testing.T) {
 
 // TestGroupOffsets tells a group its offsets in the transaction of a delivery.
 func TestGroupOffsets(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		l := newLife(t, addrs)
 		input, group := services.Unique("input"), services.Unique("group")
@@ -542,6 +564,7 @@ func TestGroupOffsets(t *testing.T) {
 // TestDeposedLeader has the end of the progress topic told by a broker that was its
 // leader once and doesn't know what was written since.
 func TestDeposedLeader(t *testing.T) {
+	t.Parallel()
 	cluster := fakeBrokers(t)
 	l := newLife(t, cluster.ListenAddrs())
 	target := l.open(t)

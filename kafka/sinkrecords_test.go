@@ -68,6 +68,7 @@ func deliverAll[T any](t *testing.T, addrs []string, topic string, sink kafka.Ap
 
 // TestPartitionsOfKeys compares with what Kafka's own client computes.
 func TestPartitionsOfKeys(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		topic := services.Unique("keyed")
 		makeTopic(t, addrs, topic, 12, nil)
@@ -87,6 +88,7 @@ func TestPartitionsOfKeys(t *testing.T) {
 }
 
 func TestWhatRecordsHold(t *testing.T) {
+	t.Parallel()
 	addrs := fakeBrokers(t).ListenAddrs()
 	topic := services.Unique("purchases")
 	at := time.Date(2026, 1, 31, 12, 0, 0, 7_654_321, time.UTC)
@@ -167,6 +169,7 @@ func TestDescribe(t *testing.T) {
 
 // TestLargestRecord writes records around what the topic takes.
 func TestLargestRecord(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, addrs []string) {
 		topic := services.Unique("small")
 		makeTopic(t, addrs, topic, 1, map[string]string{"max.message.bytes": "2000"})
@@ -213,6 +216,7 @@ func TestLargestRecord(t *testing.T) {
 // TestAnswers has brokers answer with errors, each at its request, once or a few
 // times: each delivery is there once.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		key kmsg.Key
 		err *kerr.Error
@@ -274,6 +278,7 @@ func TestAnswers(t *testing.T) {
 
 // TestOldBrokers writes to brokers with the first version of transactions.
 func TestOldBrokers(t *testing.T) {
+	t.Parallel()
 	cluster := fakeBrokers(t)
 	client := plainClient(t, cluster.ListenAddrs())
 	req := kmsg.NewPtrUpdateFeaturesRequest()
@@ -314,6 +319,7 @@ func TestOldBrokers(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	cluster := fakeBrokers(t)
 	addrs := cluster.ListenAddrs()
 	makeTopic(t, addrs, "there", 1, nil)

@@ -92,6 +92,7 @@ func TestTimeRefusedAtDelivery(t *testing.T) {
 // TestTimeRefusedUnderUnknownBounds: where the topic's settings may not be read, the
 // error at the delivery says so too.
 func TestTimeRefusedUnderUnknownBounds(t *testing.T) {
+	t.Parallel()
 	cluster := fakeBrokers(t)
 	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.TopicAuthorizationFailed, Count: -1})
 	l := newLife(t, cluster.ListenAddrs())

@@ -38,11 +38,13 @@ type target struct {
 	cluster     string
 	old         bool // brokers without the second version of transactions
 
-	producer *producer             // nil: to be started
-	known    *connector.SinkRecord // what stands there, once the producer is started
-	by       identity              // the producer that wrote it
-	read     int64                 // the offset up to which the progress topic is known
-	wrote    bool                  // what is known there last is a record of this producer
+	ready    *kgo.Client     // of the next producer; nil: it is made when that is started
+	producer *producer       // nil: to be started
+	known    *progressRecord // what stands there, once the producer is started
+	by       identity        // the producer that wrote it
+	read     int64           // the offset up to which the progress topic is known
+	wrote    bool            // what is known there last is a record of this producer
+	span     topicSpan       // of the record that was found or written last
 }
 
 // open looks at the cluster and the topics.
@@ -72,6 +74,9 @@ func (t *target) Cluster() string { return t.cluster }
 // Close implements [connector.Target].
 func (t *target) Close() error {
 	t.drop()
+	if t.ready != nil {
+		t.ready.Close()
+	}
 	t.client.Close()
 	return nil
 }
@@ -83,7 +88,43 @@ func (t *target) Record(ctx context.Context) (*connector.SinkRecord, error) {
 		return nil, t.explain(err)
 	}
 	record, _, err := found.of(t.progress.name, t.key)
-	return record, err
+	return t.finds(record), err
+}
+
+// finds notes where the rows of a record stand that was found; it may be nil.
+func (t *target) finds(record *progressRecord) *connector.SinkRecord {
+	if record == nil {
+		t.span = topicSpan{}
+		return nil
+	}
+	t.span = record.topicSpan
+	return &record.SinkRecord
+}
+
+// Span implements [connector.SpanTarget].
+func (t *target) Span() connector.Span { return t.span.named(t.sink.topic) }
+
+// CommittedOffsets implements [connector.CommittedTarget].
+func (t *target) CommittedOffsets(ctx context.Context, group string) (map[string]connector.Offset, error) {
+	ctx, cancel := env.Within(ctx, t.env.Clock, askWithin)
+	defer cancel()
+	committed, err := committedBy(ctx, t.client, group)
+	return offsetsByName(committed), standing(onlyDescribed(group, err))
+}
+
+// askWithin bounds how long a group's offsets are asked for.
+const askWithin = 10 * time.Second
+
+// EndOpen implements [connector.OpenEndsTarget]: the start of a producer ends the
+// transaction that one before it has left open.
+func (t *target) EndOpen(ctx context.Context) error {
+	t.drop()
+	p, err := t.newProducer(ctx)
+	if err != nil {
+		return t.explain(err)
+	}
+	p.close()
+	return nil
 }
 
 // Make implements [connector.Target].
@@ -91,7 +132,7 @@ func (t *target) Make(ctx context.Context, first connector.SinkRecord) (connecto
 	for try := 1; ; try++ {
 		err := t.makeOnce(ctx, first)
 		if err == nil {
-			return *t.known, nil
+			return *t.finds(t.known), nil
 		}
 		t.drop()
 		// Brokers have no word of their own for a commit that meets a start.
@@ -139,7 +180,11 @@ func (t *target) makeOnce(ctx context.Context, first connector.SinkRecord) error
 		if err := all.refuseStrangers(t.progress.name, t.key, first, t.sink.topic); err != nil {
 			return err
 		}
-		if err := t.apply(ctx, &connector.Delivery{Record: first}); err != nil {
+		begins, err := t.sink.ends(ctx, t.client)
+		if err != nil {
+			return err
+		}
+		if err := t.apply(ctx, &connector.Delivery{Record: first}, topicSpan{begins: begins}); err != nil {
 			return err
 		}
 		if all, err = t.progress.read(ctx, t.readWithin()); err != nil {
@@ -197,7 +242,7 @@ func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.
 	if found == nil {
 		return connector.Disagree, nil, nil // without a record nothing may be written
 	}
-	if err := t.apply(ctx, d); err != nil {
+	if err := t.apply(ctx, d, t.known.topicSpan); err != nil {
 		t.drop()
 		if errors.Is(err, errMissed) {
 			if _, damaged := t.Record(ctx); errors.Is(damaged, connector.ErrRecord) {
@@ -214,15 +259,17 @@ func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.
 // the newest: if that doesn't fit, it is read anew.
 func (t *target) decide(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
 	if t.producer != nil {
-		if verdict := d.Decide(t.known); verdict != connector.Disagree {
-			return verdict, t.known, nil
+		found := t.finds(t.known)
+		if verdict := d.Decide(found); verdict != connector.Disagree {
+			return verdict, found, nil
 		}
 		t.drop()
 	}
 	if _, err := t.start(ctx); err != nil {
 		return connector.Disagree, nil, err
 	}
-	return d.Decide(t.known), t.known, nil
+	found := t.finds(t.known)
+	return d.Decide(found), found, nil
 }
 
 // readWithin bounds how long open transactions are waited for: others' end by
@@ -231,12 +278,11 @@ func (t *target) readWithin() time.Duration { return 2*t.sink.settings.transacti
 
 // start starts the producer, then reads what stands in the progress topic.
 func (t *target) start(ctx context.Context) (*progress, error) {
+	counted := make(chan error, 1)
+	go func() { counted <- t.sink.countPartitions(ctx, t.client) }()
 	p, err := t.newProducer(ctx)
-	if err != nil {
-		return nil, err
-	}
 	t.producer = p
-	if err := t.sink.countPartitions(ctx, t.client); err != nil {
+	if err := cmp.Or(err, <-counted); err != nil {
 		return nil, err
 	}
 	all, err := t.progress.read(ctx, t.readWithin())
@@ -248,13 +294,10 @@ func (t *target) start(ctx context.Context) (*progress, error) {
 	return all, err
 }
 
-// apply writes a delivery, and the record, in one transaction.
-func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
+// apply writes a delivery, and the record, in one transaction. The record comes behind
+// the rows, since it tells where these stand; before is where those before them do.
+func (t *target) apply(ctx context.Context, d *connector.Delivery, before topicSpan) error {
 	key, err := encodeProgressKey(t.key)
-	if err != nil {
-		return err
-	}
-	value, err := encodeProgress(d.Record, t.sink.topic)
 	if err != nil {
 		return err
 	}
@@ -263,7 +306,8 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 			return err
 		}
 	}
-	record := &kgo.Record{Topic: t.progress.name, Key: key, Value: value}
+	stands := progressRecord{d.Record, t.sink.topic, before}
+	record := &kgo.Record{Topic: t.progress.name, Key: key}
 	within, cancel := env.Within(ctx, t.env.Clock, t.sink.settings.transaction)
 	defer cancel()
 	err = t.producer.transact(within, func(tx *transaction) error {
@@ -271,6 +315,15 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 			if err := tx.rows(within, d.Rows); err != nil {
 				return err
 			}
+			ends, err := tx.written(within)
+			if err != nil {
+				return err
+			}
+			stands.topicSpan = before.moved(ends)
+		}
+		var err error
+		if record.Value, err = encodeProgress(stands); err != nil {
+			return err
 		}
 		record.Timestamp = tx.now
 		tx.produce(within, record)
@@ -287,8 +340,8 @@ func (t *target) apply(ctx context.Context, d *connector.Delivery) error {
 		}
 		return err
 	}
-	stands := d.Record
 	t.known, t.read, t.wrote = &stands, record.Offset+1, true
+	t.finds(t.known)
 	return nil
 }
 

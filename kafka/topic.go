@@ -177,6 +177,20 @@ func (s *topicSink) countPartitions(ctx context.Context, client *kgo.Client) err
 	return nil
 }
 
+// ends are the ends of the topic's partitions, by their numbers.
+func (s *topicSink) ends(ctx context.Context, client *kgo.Client) (map[int32]int64, error) {
+	listed, err := kadm.NewClient(client).ListEndOffsets(ctx, s.topic)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for the ends of topic %s: %w", s.topic, err)
+	}
+	ends := map[int32]int64{}
+	listed.Each(func(o kadm.ListedOffset) { ends[o.Partition] = o.Offset })
+	return ends, nil
+}
+
 // checkTopic finds the sink's topic, makes it if that was asked for, and learns
 // its bounds.
 func (s *topicSink) checkTopic(ctx context.Context, client *kgo.Client, clock env.Clock, log *slog.Logger) (*topicSettings, error) {

@@ -16,7 +16,7 @@ func (s *sink) Check(ctx context.Context, o connector.Opening) error {
 	if err != nil {
 		return err
 	}
-	t := &target{sink: s, database: d}
+	t := &target{sink: s, database: d, key: connector.RecordKey{JobID: o.JobID, Sink: o.Name}}
 	defer t.Close()
 	lost := true // until there is a connection
 	err = t.run(ctx, func(ctx context.Context, c *session) error {
@@ -30,27 +30,11 @@ func (s *sink) Check(ctx context.Context, o connector.Opening) error {
 	return err
 }
 
-// look looks at the table, as opening does, and makes nothing: neither it nor the
-// columns that it lacks.
+// look looks at the table and its view, as opening does, and makes nothing.
 func (t *target) look(ctx context.Context, c *session) error {
 	if err := c.script(ctx, "set default_transaction_read_only = on"); err != nil {
 		return err
 	}
-	if err := t.checkDatabase(ctx, c); err != nil {
-		return t.refuse(err)
-	}
-	r, err := t.inspect(ctx, c)
-	if err != nil {
-		return err
-	}
-	if r == nil && !t.settings.create {
-		return t.noTable()
-	}
-	if r == nil {
-		return nil // opening makes it
-	}
-	if _, err = t.compare(ctx, c, r); err != nil {
-		err = t.refuse(err)
-	}
+	_, _, err := t.examine(ctx, c)
 	return err
 }

@@ -201,10 +201,15 @@ func (c *session) exec(ctx context.Context, sql string, args ...any) (int64, err
 
 // script runs statements without parameters.
 func (c *session) script(ctx context.Context, sql string) error {
+	_, err := c.answers(ctx, sql)
+	return err
+}
+
+// answers runs statements without parameters and returns what they answer.
+func (c *session) answers(ctx context.Context, sql string) ([]*pgconn.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.bound)
 	defer cancel()
-	_, err := c.conn.PgConn().Exec(ctx, sql).ReadAll()
-	return err
+	return c.conn.PgConn().Exec(ctx, sql).ReadAll()
 }
 
 // copy sends what a COPY takes, and returns how many rows that were.

@@ -64,8 +64,9 @@
 // refuse can't be known before: the log names the constraints at the start, and a
 // delivery that meets one ends the job with a [*RejectedError], which names the
 // row and the way out. Nothing is lost: the next start delivers it. What depends
-// on other rows (references, unique columns, exclusions) is tried again for 30
-// seconds before. A trigger's own exceptions are tried again without end.
+// on other rows (references, unique columns, exclusions), or on a trigger that
+// raises an exception, is tried again for 30 seconds before; so is a privilege that
+// the user lacks, before it ends the job with a [*DeniedError], which names the grant.
 //
 // # The table
 //
@@ -82,6 +83,8 @@
 // build has frozen is delivered all the same: a column that the table lacks is
 // added, and one that the outbox lacks is left as it is, or to its default in a
 // new row.
+//
+// [View] keeps a view over the table of the version that is live, for readers.
 //
 // # Exactly once
 //

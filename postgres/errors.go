@@ -2,7 +2,11 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/sluicestream/sluice/connector"
 )
 
 // ColumnError says that a table doesn't fit the rows that a build writes to it,
@@ -43,6 +47,109 @@ type ValueError struct {
 func (e *ValueError) Error() string {
 	return fmt.Sprintf("table %s, column %s: %s", e.Table, e.Column, e.Reason)
 }
+
+// DeniedError says that the server doesn't let the job's user write, and has not for
+// a while. Nothing of the delivery was written. It matches [connector.ErrRejected].
+type DeniedError struct {
+	// Table is the table with its schema before it, User the user.
+	Table, User string
+	// Missing says which privilege is missing, and the statement that gives it; nil if
+	// that can't be told.
+	Missing error
+	// Cause is what the server says.
+	Cause error
+}
+
+// Error implements error.
+func (e *DeniedError) Error() string {
+	way := fmt.Sprintf("run: grant … on %s to %s, with what it names, or see to it that row-level security doesn't apply to the user", e.Table, e.User)
+	if e.Missing != nil {
+		way = e.Missing.Error()
+	}
+	return fmt.Sprintf("table %s: expected that user %s may write, found for %v: %v; %s; start again after that", e.Table, e.User, othersWithin, e.Cause, way)
+}
+
+// Unwrap returns the cause, what is missing, and what it comes to.
+func (e *DeniedError) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.Cause, e.Missing, connector.ErrRejected}, func(err error) bool { return err == nil })
+}
+
+// DependentsError says that a view can't be pointed at a table, since its columns
+// change, so that it would have to be dropped, and others depend on it. Nothing was
+// changed.
+type DependentsError struct {
+	// View and Table have their schemas before them.
+	View, Table string
+	// Dependents are what depends on the view, as the server calls it, the first of
+	// them if they are many.
+	Dependents []string
+}
+
+// Error implements error.
+func (e *DependentsError) Error() string {
+	return fmt.Sprintf("view %s: expected nothing that depends on it, since its columns change to those of table %s and it has to be dropped for that, found %s; give the table all columns that the view has, or drop these and make them anew after the change",
+		e.View, e.Table, strings.Join(e.Dependents, ", "))
+}
+
+// BlockedError says that a view could not be pointed at a table yet, since others
+// hold it. The delivery is tried again.
+type BlockedError struct {
+	// View and Table have their schemas before them.
+	View, Table string
+	// Blockers are the sessions that were waited for, as far as that could be found
+	// out.
+	Blockers []Blocker
+	// Cause is what the server says.
+	Cause error
+}
+
+// Blocker is a session that others wait for.
+type Blocker struct {
+	// PID is the number of its process on the server.
+	PID int32
+	// User, Application and State are its own; empty if they may not be seen.
+	User, Application, State string
+	// Since is when its newest query has begun; zero if that may not be seen.
+	Since time.Time
+}
+
+// String describes the session in a few words.
+func (b Blocker) String() string {
+	text := fmt.Sprintf("process %d", b.PID)
+	var more []string
+	for _, part := range []struct{ name, value string }{{"user", b.User}, {"application", b.Application}, {"", b.State}} {
+		if part.value != "" {
+			more = append(more, strings.TrimSpace(part.name+" "+part.value))
+		}
+	}
+	if !b.Since.IsZero() {
+		more = append(more, "its query of "+b.Since.UTC().Format(time.RFC3339))
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return text
+}
+
+// Error implements error.
+func (e *BlockedError) Error() string {
+	text := fmt.Sprintf("view %s is to be pointed at table %s: %v", e.View, e.Table, e.Cause)
+	if len(e.Blockers) == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s; it waits for %s; let it end, or run: select pg_terminate_backend(%d)", text, described(e.Blockers), e.Blockers[0].PID)
+}
+
+func described(blockers []Blocker) string {
+	texts := make([]string, len(blockers))
+	for i, b := range blockers {
+		texts[i] = b.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Unwrap returns the cause.
+func (e *BlockedError) Unwrap() error { return e.Cause }
 
 // ConnectError says that there is no connection to the database. It never holds
 // a password.

@@ -103,6 +103,52 @@ func TestASuspendedOwnerLosesItsLock(t *testing.T) {
 	p.expect("select user_id, orders from @.spend", "a|7")
 }
 
+// A process that is suspended while it sends rows holds up the next owner for no longer
+// either: the server sees it work, and the next owner ends its session (H6b).
+func TestAnOwnerSuspendedAmongRowsLosesItsLock(t *testing.T) {
+	p := newPlace(t)
+	const idle = 400 * time.Millisecond
+	suspended, next := openTarget(t, spendSink(p)), openTarget(t, spendSink(p, IdleTimeout(idle), LockTimeout(time.Second)))
+	sending, awake := make(chan bool), make(chan bool)
+	d := spends(t, 1, "ab", 1, 1)
+	rows := d.Rows
+	d.Rows = func(yield func(connector.Row, error) bool) {
+		n := 0
+		for row, err := range rows {
+			if n++; n == 2 {
+				close(sending)
+				<-awake
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+	failed := make(chan error)
+	go func() {
+		_, _, err := suspended.Deliver(t.Context(), d)
+		failed <- err
+	}()
+	<-sending
+	p.until("it waits for rows", "select count(*) from pg_stat_progress_copy where datname = current_database()", "1")
+	// The wait for the lock is shorter than it takes to be sure at times: then it is tried again.
+	var err error
+	for range 5 {
+		if _, _, err = next.Deliver(t.Context(), spends(t, 1, "a", 7)); code(err) != lockTimedOut {
+			break
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	close(awake)
+	if err := <-failed; err == nil {
+		t.Error("the suspended process delivered")
+	}
+	mustDeliver(t, suspended, spends(t, 1, "ab", 1, 1), connector.Skip)
+	p.expect("select user_id, orders from @.spend", "a|7")
+}
+
 // A lock that somebody else holds on for long ends a delivery with an error,
 // which can be tried again.
 func TestLocksHaveABound(t *testing.T) {

@@ -184,3 +184,33 @@ func TestSecondJob(t *testing.T) {
 	}
 	d.expect("select * from @.orders", "ann|500")
 }
+
+// A build that takes over in place with a sink of a new name points the view at that
+// one's table; the sink that it lacks has delivered all it had. Two sinks of one job
+// can't have one view.
+func TestViewOfAJob(t *testing.T) {
+	d := newDesk(t)
+	job := func(sinks ...string) *sluice.Job {
+		job := sluice.NewJob("spend")
+		table := job.From("orders", file.JSONLines[Order](d.orders)).KeyBy(Order.UserID).
+			Fold(sluice.NewState[string, Spend]("spend"), (*Spend).Add)
+		for _, name := range sinks {
+			table.To(name, postgres.Upsert(name, spendRow, d.options(postgres.View("spend_now"))...))
+		}
+		return job
+	}
+	for i, sink := range []string{"spend_v1", "spend_v2", "spend_v3"} {
+		d.add(fmt.Sprintf(`{"User":"ann","Cents":%d}`, i+1))
+		if err := d.run(job(sink)); err != nil {
+			t.Fatal(err)
+		}
+		d.expect("select sink from @.sluice_view", sink)
+		d.expect("select user_id, orders from @.spend_now", fmt.Sprintf("ann|%d", i+1))
+	}
+	d.expect("select user_id, orders from @.spend_v1", "ann|1")
+	err := job("spend_v1", "spend_v2").Check()
+	var faults *sluice.FaultsError
+	if !errors.As(err, &faults) || len(faults.Faults) != 1 || !strings.Contains(err.Error(), `sinks "spend_v1" and "spend_v2": postgres.View("spend_now")`) || !strings.Contains(err.Error(), "job_test.go:") {
+		t.Errorf("got %v, expected one fault", err)
+	}
+}

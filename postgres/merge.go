@@ -41,7 +41,7 @@ func (t *target) write(ctx context.Context, c *session, d *connector.Delivery) e
 	if p.direct {
 		return nil
 	}
-	for _, sql := range t.merges(p, rows) {
+	for _, sql := range t.merges(p, rows, d.SkipEqual) {
 		if err := c.script(ctx, sql); err != nil {
 			return err
 		}
@@ -80,8 +80,8 @@ func (t *target) copy(ctx context.Context, c *session, p *deliveryPlan, rows *co
 }
 
 // merges are the statements that bring the rows from the temporary table into
-// the table.
-func (t *target) merges(p *deliveryPlan, rows *copyRows) (statements []string) {
+// the table; rows that it has already may be left out.
+func (t *target) merges(p *deliveryPlan, rows *copyRows, skipEqual bool) (statements []string) {
 	from := quote("pg_temp", passing)
 	if t.mode != upsertMode {
 		return []string{t.merge(p, from, t.mode == deleteMode)}
@@ -90,9 +90,23 @@ func (t *target) merges(p *deliveryPlan, rows *copyRows) (statements []string) {
 		statements = append(statements, t.merge(p, from, true))
 	}
 	if rows.puts > 0 {
-		statements = append(statements, t.merge(p, from, false))
+		put := t.merge(p, from, false)
+		if rest := p.columns[len(p.keys):]; skipEqual && len(rest) > 0 {
+			put += " where " + t.differs(rest)
+		}
+		statements = append(statements, put)
 	}
 	return statements
+}
+
+// differs is the condition that a row which is there differs from the one that is to
+// be put. Types without an equality, as json, have a text.
+func (t *target) differs(columns []tableColumn) string {
+	var any []string
+	for _, c := range columns {
+		any = append(any, t.quoted()+"."+quote(c.name)+"::text is distinct from excluded."+quote(c.name)+"::text")
+	}
+	return strings.Join(any, " or ")
 }
 
 // merge is the statement that deletes, or else puts, the rows of from: the

@@ -73,8 +73,12 @@ func Key(column string) Option { return func(s *settings) { s.key = column } }
 // written. Defaults to refusing to start without the table.
 func CreateTable() Option { return func(s *settings) { s.create = true } }
 
-// View makes a view of that name over the table at the start, in the table's
-// schema, if there is none. A view that is there stays as it is. Defaults to
+// View keeps a view of that name over the table, in the table's schema, so that
+// readers need not know which version of a job writes what they read. The first
+// delivery of a version points the view at the version's table, in the transaction
+// that brings the rows: readers in read committed transactions see all old rows, then
+// all new ones. A rollback points it back. The view has the table's columns; one that
+// is there already, and that no sink of the job has made, is refused. Defaults to
 // none.
 func View(name string) Option { return func(s *settings) { s.view = name } }
 
@@ -91,7 +95,9 @@ func LockTimeout(d time.Duration) Option { return func(s *settings) { s.timeouts
 
 // IdleTimeout sets how long the server keeps a transaction open, and its locks,
 // of which it hears nothing, because the process was suspended or the network
-// cut. Defaults to 5 s.
+// cut. In the middle of copying rows the server itself does not see to that: there
+// the next owner, which waits for the lock, ends the session, which takes the same
+// role, or pg_signal_backend. Defaults to 5 s.
 func IdleTimeout(d time.Duration) Option { return func(s *settings) { s.timeouts.idle = d } }
 
 // maxTimeout is the most that the server takes: an int of milliseconds.

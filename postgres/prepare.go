@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,26 +13,55 @@ import (
 
 // prepare makes sure that the table takes what the build writes.
 func (t *target) prepare(ctx context.Context, c *session) error {
-	if err := t.checkDatabase(ctx, c); err != nil {
-		return t.refuse(err)
-	}
-	r, err := t.findTable(ctx, c)
+	r, missing, err := t.examine(ctx, c)
 	if err != nil {
 		return err
 	}
-	missing, err := t.compare(ctx, c, r)
-	if err != nil {
-		return t.refuse(err)
+	if r == nil {
+		if err := t.makeTable(ctx, c); err != nil {
+			return err
+		}
+		if r, missing, err = t.examine(ctx, c); err == nil && r == nil {
+			err = fmt.Errorf("table %s is gone right after it was created", t.name())
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if len(missing) > 0 {
 		if err := t.addColumns(ctx, c, missing); err != nil {
 			return err
 		}
 	}
-	if err := t.tellConstraints(ctx, c, r); err != nil {
-		return err
+	if t.settings.view != "" {
+		if err := raceSafe(ctx, c, createViews(t.views())); err != nil {
+			return fmt.Errorf("table %s for the sinks' views: %w", t.views(), err)
+		}
 	}
-	return t.prepareView(ctx, c)
+	return t.tellConstraints(ctx, c, r)
+}
+
+// examine compares the table and its view with what the build writes, and changes
+// nothing. It returns the columns that the table lacks. Without the table, if it is
+// to be made, r is nil.
+func (t *target) examine(ctx context.Context, c *session) (r *relation, missing []column, err error) {
+	if err := t.checkDatabase(ctx, c); err != nil {
+		return nil, nil, t.refuse(err)
+	}
+	if r, err = t.inspect(ctx, c); err != nil {
+		return nil, nil, err
+	}
+	if r == nil && !t.settings.create {
+		return nil, nil, t.noTable()
+	}
+	missing = t.writes()
+	if r != nil {
+		missing, err = t.compare(ctx, c, r)
+	}
+	if err = together(err, t.checkView(ctx, c, r, missing)); err != nil {
+		return nil, nil, t.refuse(err)
+	}
+	return r, missing, nil
 }
 
 // checkDatabase looks at what is needed besides the table.
@@ -70,22 +98,12 @@ func (t *target) checkDatabase(ctx context.Context, c *session) error {
 	return together(faults...)
 }
 
-// findTable finds the table, or makes it if it is told to.
-func (t *target) findTable(ctx context.Context, c *session) (*relation, error) {
-	r, err := t.inspect(ctx, c)
-	if r != nil || err != nil {
-		return r, err
-	}
-	if !t.settings.create {
-		return nil, t.noTable()
-	}
+// makeTable makes the table.
+func (t *target) makeTable(ctx context.Context, c *session) error {
 	if err := raceSafe(ctx, c, t.createTable()); err != nil {
-		return nil, fmt.Errorf("creating table %s: %w", t.name(), err)
+		return fmt.Errorf("creating table %s: %w", t.name(), err)
 	}
-	if r, err = t.inspect(ctx, c); err == nil && r == nil {
-		err = fmt.Errorf("table %s is gone right after it was created", t.name())
-	}
-	return r, err
+	return nil
 }
 
 func (t *target) noTable() error {
@@ -272,36 +290,4 @@ func (t *target) addColumns(ctx context.Context, c *session, missing []column) e
 	}
 	t.log.Info("columns were added to the table", "sink", t.key.Sink, "what", t.name()+" "+strings.Join(names, ", "))
 	return nil
-}
-
-// prepareView makes the view if there is none.
-func (t *target) prepareView(ctx context.Context, c *session) error {
-	if t.settings.view == "" {
-		return nil
-	}
-	view := quote(t.settings.schema, t.settings.view)
-	for range mostRaces {
-		kind := ""
-		err := c.query(ctx, func(row pgx.Rows) error { return row.Scan(&kind) },
-			"select c.relkind::text from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relname = $2",
-			t.settings.schema, t.settings.view)
-		switch kind {
-		case "v":
-			return err
-		case "":
-		default:
-			return fmt.Errorf("the view %s: something else has that name; give postgres.View another", view)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = c.exec(ctx, "create view "+view+" as select * from "+t.quoted())
-		if found := code(err); found != tableIsThere && found != valueIsThere {
-			if err != nil {
-				err = fmt.Errorf("making the view %s: %w", view, err)
-			}
-			return err
-		}
-	}
-	return errors.New("the view " + view + " comes and goes faster than it can be looked at")
 }

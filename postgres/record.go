@@ -26,6 +26,7 @@ const (
 	valueIsThere    = "23505"
 	updatedAtOnce   = "XX000"
 	noPrivilege     = "42501"
+	lockTimedOut    = "55P03"
 	mostRaces       = 10 // tries to create what others create at once
 	recordColumns   = "format, id, position, part, job, target, live, branch, epoch, manifest"
 	recordCondition = " where job_id = $1 and task = $2 and sink = $3"

@@ -22,11 +22,13 @@ const (
 	notUnique      = "23505"
 	violatesCheck  = "23514"
 	excluded       = "23P01"
+	raised         = "P0001" // by a trigger
 )
 
 // othersWithin is how long a row is tried again that other rows stand in the way
-// of, or that lacks another: somebody else may be about to change these, such as
-// another sink of the job.
+// of, or that lacks another, or that a trigger refuses: somebody else may be about to
+// change these, such as another sink of the job. A privilege that is taken away may be
+// given back as long.
 const othersWithin = 30 * time.Second
 
 // RejectedError says that the server refuses a row for what it holds. Nothing of
@@ -92,14 +94,14 @@ func (t *target) rejectedRow(ctx context.Context, d *connector.Delivery, err err
 
 // aboutRow tells whether a code is about what a row holds.
 func aboutRow(code string) bool {
-	return strings.HasPrefix(code, dataClass) || strings.HasPrefix(code, integrityClass) || code == tooLarge
+	return strings.HasPrefix(code, dataClass) || strings.HasPrefix(code, integrityClass) || code == tooLarge || code == raised
 }
 
 // mayPass tells whether a refusal depends on other rows, and these have not had
 // their time to change.
 func (t *target) mayPass(d *connector.Delivery, code string) bool {
 	switch code {
-	case foreignKey, notUnique, excluded:
+	case foreignKey, notUnique, excluded, raised, noPrivilege:
 	default:
 		return false
 	}
@@ -130,6 +132,8 @@ func (t *target) repair(refused *pgconn.PgError) string {
 		return strings.TrimPrefix(drop, ", or ")
 	case tooLarge:
 		return "let no index have the column"
+	case raised:
+		return "change the trigger that raises this, or what it looks at"
 	}
 	return "give the column a type that holds it"
 }

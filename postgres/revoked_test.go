@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/services"
 )
 
@@ -38,6 +41,37 @@ func TestGrantsThatAreRevoked(t *testing.T) {
 		p.exec(c.gives)
 		deliverHard(t, target, d)
 	}
+}
+
+// TestGrantThatStaysRevoked: a privilege that isn't given back ends the tries, with
+// nothing written.
+func TestGrantThatStaysRevoked(t *testing.T) {
+	p := newPlace(t)
+	user := services.Unique("clerk")
+	p.exec("create role " + user + " login password '" + secret + "'; create table @.spend (user_id text primary key, orders bigint, note text); " + createRecords("@."+recordTable))
+	t.Cleanup(func() { p.exec("drop owned by " + user + "; drop role " + user) })
+	p.exec("grant usage on schema " + p.schema + " to " + user + "; grant select, insert, update on @.sluice_delivery to " + user + "; grant select, insert, update, delete on @.spend to " + user)
+	opened := openTarget(t, spendSink(p, Database(address(p.server, user, secret, "postgres"))))
+	clock := &steps{Clock: env.Real().Clock}
+	opened.(*target).clock = clock
+	p.exec("revoke insert on @.spend from " + user)
+	d := spends(t, 1, "a", 1)
+	for _, after := range []time.Duration{0, othersWithin - 1} {
+		clock.gone += after
+		if _, _, err := opened.Deliver(t.Context(), d); err == nil || errors.Is(err, connector.ErrRejected) {
+			t.Fatalf("after %v: %v, expected an error that can be tried again", after, err)
+		}
+	}
+	clock.gone++
+	_, _, err := opened.Deliver(t.Context(), d)
+	denied, ok := errors.AsType[*DeniedError](err)
+	if !ok || denied.User == "" {
+		t.Fatalf("%v, expected a DeniedError", err)
+	}
+	wantError(t, err, connector.ErrRejected, "permission denied", "run: "+quotedGrant(p, "grant insert on @.spend to "+user))
+	p.expect("select count(*) from @.spend", "0")
+	p.exec("grant insert on @.spend to " + user)
+	deliverHard(t, opened, d)
 }
 
 // quotedGrant is a statement as the sink writes it: with every name in quotes.

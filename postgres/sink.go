@@ -47,6 +47,13 @@ func newSink(m mode, table string, opts []Option) *sink {
 	if err := checkName(s.table); err != nil {
 		s.fault = together(fmt.Errorf("the table: %w", err), s.fault)
 	}
+	switch {
+	case s.settings.view == "":
+	case s.settings.view == s.table:
+		s.fault = together(s.fault, fmt.Errorf("postgres.View(%q): the table has that name", s.table))
+	case m == deleteMode:
+		s.fault = together(s.fault, fmt.Errorf("postgres.View(%q): a sink that deletes rows has none of its own to show", s.settings.view))
+	}
 	return s
 }
 
@@ -310,6 +317,9 @@ func (s tableSink[K, S, R]) TableRows() (connector.TableRows[K, S], error) {
 	}, nil
 }
 
+// SkipsEqual implements [connector.EqualSkipper].
+func (*sink) SkipsEqual() {}
+
 // Describe implements [connector.Sink]. The target is the table with its schema:
 // what is the same table under whatever name of host or database it is reached.
 func (s *sink) Describe() connector.Description {
@@ -325,6 +335,9 @@ func (s *sink) Describe() connector.Description {
 			names[i] = c.name
 		}
 		d.Parameters = append(d.Parameters, connector.Parameter{Name: "key", Value: strings.Join(names, " ")})
+	}
+	if s.settings.view != "" {
+		d.Parameters = append(d.Parameters, connector.Parameter{Name: "view", Value: s.viewName()})
 	}
 	for _, c := range s.columns {
 		if c.tagged {

@@ -16,9 +16,10 @@ type target struct {
 	log      *slog.Logger
 	key      connector.RecordKey
 	clock    env.Clock
-	plan     *deliveryPlan // of the last delivery, for the next
-	user     string        // who is connected, as SQL writes it
-	refused  *refusal      // nil: no delivery is being refused
+	plan     *deliveryPlan     // of the last delivery, for the next
+	user     string            // who is connected, as SQL writes it
+	refused  *refusal          // nil: no delivery is being refused
+	feeding  map[int32]feeding // sessions that the record was waited for in vain, by their process
 }
 
 func (t *target) run(ctx context.Context, f func(ctx context.Context, c *session) error) error {
@@ -82,7 +83,7 @@ func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.
 	rows := false // whether it is the rows that are being written, or committed
 	err := t.run(ctx, func(ctx context.Context, c *session) error {
 		return c.transaction(ctx, func(ctx context.Context) (commit bool, err error) {
-			if found, err = t.readRecord(ctx, c, true); err != nil {
+			if found, err = t.lockRecord(ctx, c); err != nil {
 				return false, err
 			}
 			verdict = d.Decide(found)
@@ -96,10 +97,14 @@ func (t *target) Deliver(ctx context.Context, d *connector.Delivery) (connector.
 			if err := t.write(ctx, c, d); err != nil {
 				return false, err
 			}
+			rows = false
 			if err := t.updateRecord(ctx, c, d.Record); err != nil {
-				rows = false
 				return false, err
 			}
+			if err := t.showRows(ctx, c, d); err != nil {
+				return false, err
+			}
+			rows = true
 			return true, nil
 		})
 	})
@@ -119,7 +124,11 @@ func (t *target) failed(ctx context.Context, d *connector.Delivery, rows bool, e
 		}
 	}
 	if code(err) == noPrivilege {
-		if missing := t.missingGrants(ctx); missing != nil {
+		missing := t.missingGrants(ctx)
+		switch {
+		case !t.mayPass(d, noPrivilege):
+			err = &DeniedError{Table: t.name(), User: t.user, Missing: missing, Cause: err}
+		case missing != nil:
 			err = fmt.Errorf("%w: %w", err, missing)
 		}
 	}
@@ -135,6 +144,7 @@ func (t *target) missingGrants(ctx context.Context) (missing error) {
 		r, err := t.inspect(ctx, c)
 		if r != nil && err == nil {
 			_, missing = t.compare(ctx, c, r)
+			missing = together(missing, t.checkView(ctx, c, r, nil))
 		}
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +16,15 @@ type folder struct {
 	dir  string
 	last string // name of the last file read
 	rows map[key]row
+	all  []delivered // every row, as it was put out
+}
+
+// delivered is a row that was put out: in a file, which stands for a position of the
+// job's.
+type delivered struct {
+	file string
+	key  key
+	row  row
 }
 
 func newFolder(dir string) *folder {
@@ -27,24 +37,35 @@ func (f *folder) String() string { return "folder " + f.dir }
 // the moment it appears, and holds the rows that one epoch has changed; in the
 // order of their names they make the table.
 func (f *folder) read(context.Context) (map[key]row, error) {
-	files, err := os.ReadDir(f.dir) // sorted by name
-	if err != nil && !os.IsNotExist(err) {
+	names, err := filesBehind(f.dir, f.last)
+	if err != nil {
 		return nil, err
 	}
-	for _, entry := range files {
-		if !strings.HasSuffix(entry.Name(), ".jsonl") || entry.Name() <= f.last {
-			continue
-		}
-		if err := f.apply(filepath.Join(f.dir, entry.Name())); err != nil {
+	for _, name := range names {
+		if err := f.apply(name); err != nil {
 			return nil, err
 		}
-		f.last = entry.Name()
+		f.last = name
 	}
 	return f.rows, nil
 }
 
+// filesBehind are the names of a folder's files behind one, in order.
+func filesBehind(dir, last string) (names []string, err error) {
+	files, err := os.ReadDir(dir) // sorted by name
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	for _, entry := range files {
+		if strings.HasSuffix(entry.Name(), ".jsonl") && entry.Name() > last {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
 func (f *folder) apply(name string) error {
-	content, err := os.ReadFile(name)
+	content, err := os.ReadFile(filepath.Join(f.dir, name))
 	if err != nil {
 		return err
 	}
@@ -60,6 +81,7 @@ func (f *folder) apply(name string) error {
 		switch change.Op {
 		case "put":
 			f.rows[change.Key] = change.Row
+			f.all = append(f.all, delivered{name, change.Key, change.Row})
 		case "delete":
 			delete(f.rows, change.Key)
 		default:
@@ -67,4 +89,19 @@ func (f *folder) apply(name string) error {
 		}
 	}
 	return nil
+}
+
+// countsAt is how many flights each key had at a position, of what was read.
+func (f *folder) countsAt(position uint64) (map[key]int64, error) {
+	counts := map[key]int64{}
+	for _, d := range f.all {
+		at, err := strconv.ParseUint(strings.TrimSuffix(d.file, ".jsonl"), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: expected a position: %w", d.file, err)
+		}
+		if at <= position {
+			counts[d.key] = d.row.Flights
+		}
+	}
+	return counts, nil
 }

@@ -1,9 +1,9 @@
 // Command flights is Sluice's demo: a job counts real flights as they leave New
-// York, is killed, comes back, and is replaced by a newer version that keeps
-// more, while the flights go on. In the end its numbers are compared with a
-// recount.
+// York, is killed, and comes back; a newer version follows it, is compared with it,
+// takes its place, and is replaced by the older one again, while the flights go on.
+// In the end every number that was put out is compared with a recount.
 //
-//	go run ./examples/flights [--dir sluice-demo] [--for 12s]
+//	go run ./examples/flights [--dir sluice-demo] [--for 24s]
 //
 // The job is in the folders v1 and v2. It reads Kafka and writes to Kafka, to a
 // folder, and to PostgreSQL where SLUICE_POSTGRES names a database. The cluster is
@@ -36,7 +36,7 @@ type options struct {
 func main() {
 	o := options{epoch: 500 * time.Millisecond, kafka: os.Getenv("SLUICE_KAFKA"), postgres: os.Getenv("SLUICE_POSTGRES")}
 	flag.StringVar(&o.dir, "dir", "sluice-demo", "the `folder` that the demo makes, or makes anew")
-	flag.DurationVar(&o.lasts, "for", 12*time.Second, "the `time` in which the flights of the week are written")
+	flag.DurationVar(&o.lasts, "for", 24*time.Second, "the `time` in which the flights of the week are written")
 	flag.Parse()
 	if flag.NArg() > 0 || o.lasts <= 0 {
 		flag.Usage()

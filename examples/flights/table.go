@@ -14,8 +14,8 @@ type table struct{ url, name string }
 
 func (t *table) String() string { return "table " + t.name }
 
-// read reads the table. A column that the first version doesn't know isn't there
-// yet, or is null in what it wrote: that reads as 0.
+// read reads the table. The column that the first version doesn't know isn't
+// there yet, or is null in rows that only that has written: that reads as unknown.
 func (t *table) read(ctx context.Context) (map[key]row, error) {
 	c, err := pgx.Connect(ctx, t.url)
 	if err != nil {
@@ -37,14 +37,18 @@ func (t *table) read(ctx context.Context) (map[key]row, error) {
 			Carrier    string  `json:"carrier"`
 			Flights    int64   `json:"flights"`
 			Cancelled  int64   `json:"cancelled"`
-			OnTime     int64   `json:"on_time"`
+			OnTime     *int64  `json:"on_time"`
 			MeanDelay  float64 `json:"mean_delay"`
 			WorstDelay int64   `json:"worst_delay"`
 		}
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			return nil, fmt.Errorf("%s: %w: %s", t, err, line)
 		}
-		rows[key{r.Airport, r.Carrier}] = row{r.Flights, r.Cancelled, r.OnTime, r.MeanDelay, r.WorstDelay}
+		onTime := int64(unknown)
+		if r.OnTime != nil {
+			onTime = *r.OnTime
+		}
+		rows[key{r.Airport, r.Carrier}] = row{r.Flights, r.Cancelled, onTime, r.MeanDelay, r.WorstDelay}
 	}
 	return rows, nil
 }

@@ -15,11 +15,13 @@ type writer struct {
 	dir     string
 	files   map[string]*os.File // by airport
 	written atomic.Int64        // flights so far
+	most    atomic.Int64        // that may be written by now
 }
 
 // newWriter makes an empty file for each airport.
 func newWriter(dir string, week []event) (*writer, error) {
 	w := &writer{dir: dir, files: map[string]*os.File{}}
+	w.most.Store(int64(len(week)))
 	for _, e := range week {
 		if w.files[e.Origin] != nil {
 			continue
@@ -40,10 +42,13 @@ func (w *writer) close() {
 	}
 }
 
-// write writes the week at a steady rate, so that it takes as long as is said.
+// write writes the week at a steady rate, so that it takes as long as is said, or longer
+// if what may be written by then is less.
 func (w *writer) write(ctx context.Context, week []event, lasts time.Duration) error {
-	begun := time.Now()
-	tick := time.NewTicker(20 * time.Millisecond)
+	const every = 20 * time.Millisecond
+	rate := float64(len(week)) / float64(lasts)
+	last, due := time.Now(), 0.0
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for done := 0; done < len(week); {
 		select {
@@ -51,8 +56,10 @@ func (w *writer) write(ctx context.Context, week []event, lasts time.Duration) e
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		due := int(float64(len(week)) * min(1, time.Since(begun).Seconds()/lasts.Seconds()))
-		for ; done < due; done++ {
+		now := time.Now()
+		due = min(due+rate*float64(now.Sub(last)), float64(w.most.Load()))
+		last = now
+		for ; done < int(due); done++ {
 			e := week[done]
 			if _, err := w.files[e.Origin].Write(e.line); err != nil {
 				return fmt.Errorf("the writer: %w", err)

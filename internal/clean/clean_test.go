@@ -401,6 +401,53 @@ func TestPause(t *testing.T) {
 	w.checkGone()
 }
 
+// TestRollbackBeforeItsBase sees that what a branch is going to follow stays while it
+// has only a pin, at the end of a branch before the live one.
+func TestRollbackBeforeItsBase(t *testing.T) {
+	w := newWorld(t, store.NewMemory())
+	for range 4 {
+		w.commit("main", true)
+	}
+	w.branch("next")
+	w.cut("next")
+	final := w.logs["main"].head
+	for range 3 {
+		w.commit("next", true)
+	}
+	j := w.open(w.store)
+	w.must("pin", j.PutPin(ctx, "back-1", epoch.Point{Branch: "main", Tasks: map[string]epoch.Epoch{epoch.FirstTask: final.Epoch}}, "a rollback"))
+	for range 6 {
+		w.commit("next", true)
+	}
+	follows := func() (n epoch.Position) {
+		_, err := clean.New(j, clean.Options{Keep: -1, KeepEpochs: 1}).All(ctx)
+		w.must("clean up", err)
+		for _, e := range w.manifests("next") {
+			m, err := j.ManifestBelow(ctx, "next", epoch.FirstTask, e)
+			w.must("read", err)
+			if m.Kind == epoch.Data && m.Live != nil && m.Position > final.Position {
+				n++
+			}
+		}
+		return n
+	}
+	if n, all := follows(), w.logs["next"].head.Position-final.Position; n != all {
+		t.Errorf("%d epochs are left to follow, want all %d", n, all)
+	}
+	w.must("unpin", j.DeletePin(ctx, "back-1"))
+	const anyway = 3 // what is kept, and what a deliverer reads back to
+	if n := follows(); n > anyway {
+		t.Errorf("%d epochs are left when nobody is going to follow, want %d at the most", n, anyway)
+	}
+	_, err := j.BeginBranch(ctx, epoch.Beginning{
+		Name: "back", Kind: epoch.Rollback, From: &epoch.Point{Branch: "main", Tasks: map[string]epoch.Epoch{epoch.FirstTask: final.Epoch}},
+	}, epoch.Identity{Build: epoch.Build{Executable: "exe"}})
+	var gone *epoch.TimetableError
+	if names := w.names("branches/back-"); !errors.As(err, &gone) || len(names) > 0 || len(w.names("pins/")) > 0 {
+		t.Errorf("a rollback with nothing left to follow: %v, and there are %v", err, names)
+	}
+}
+
 // TestReadersPinsGo sees that the pin of a reader that has died holds an epoch for
 // an hour, and that a clean-up takes it away afterwards, which a dry run doesn't.
 func TestReadersPinsGo(t *testing.T) {

@@ -61,6 +61,11 @@ func (s *sweep) look(ctx context.Context) error {
 		return err
 	}
 	s.pinned, s.from, s.covered = p.epochs(s.at), p.from(s.at, around.others), around.covered(s.at.task)
+	begins, err := s.begins(ctx, p, around.others)
+	if err != nil {
+		return err
+	}
+	s.covered = append(s.covered, begins...)
 	if s.elsewhere, err = s.references(ctx, p, around.others); err != nil {
 		return err
 	}

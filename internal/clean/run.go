@@ -87,20 +87,16 @@ func (r *run) floor(ctx context.Context, head epoch.Head) (epoch.Epoch, error) {
 
 // view is what the floor's choice needs.
 func (r *run) view(ctx context.Context, head epoch.Head, s survey, floor epoch.Epoch) (epoch.FloorView, error) {
-	v := epoch.FloorView{Floor: floor, Retention: r.c.retention(), Covered: s.covered(r.at.task), Held: s.held(head)}
+	v := epoch.FloorView{Floor: floor, Retention: r.c.retention(), Covered: s.covered(r.at.task), Held: s.held(r.at, head)}
 	live := s.liveBranch == r.at.branch
-	file, err := r.c.branch(ctx, r.at.branch)
-	if err != nil {
-		return v, err
-	}
 	newest := s.newestSinks(r.at, head)
 	settled, err := r.settled(ctx, head, newest, s.live.N)
 	if err != nil {
 		return v, err
 	}
-	v.Owed, v.OwedFollowing = epoch.Deliveries{
+	v.Owed, v.Filling = epoch.Deliveries{
 		Live: live, Sealed: head.Sealed(), WasLive: head.Manifest.Live != nil,
-		Own: head.Manifest.Sinks, Newest: newest, Starts: file.starts, Settled: settled,
+		Own: head.Manifest.Sinks, Newest: newest, Branch: r.at.branch, Settled: settled,
 	}.Owed()
 	if head.Sealed() {
 		p, err := r.pins(ctx)

@@ -32,9 +32,8 @@ func (o other) unsealed() bool { return !o.gone && !(o.begun && o.head.Sealed())
 // branchFile is what is remembered of a branch's own record, which never
 // changes.
 type branchFile struct {
-	starts map[string]string
-	base   *epoch.Point
-	tasks  []string
+	base  *epoch.Point
+	tasks []string
 }
 
 // branch reads a branch's own record.
@@ -53,7 +52,7 @@ func (c *Cleaner) branch(ctx context.Context, name string) (branchFile, error) {
 	if err != nil {
 		return branchFile{}, err
 	}
-	f := branchFile{file.Starts, file.Base, tasks}
+	f := branchFile{file.Base, tasks}
 	c.branches[name] = f
 	return f, nil
 }
@@ -224,23 +223,29 @@ func (s survey) covered(task string) (all []epoch.Position) {
 	return all
 }
 
-// held tells whether a sink that is being written anew still compares with an
-// ended log: in this branch, or in one that may go on.
-func (s survey) held(own epoch.Head) bool {
-	heads := []epoch.Head{own}
+// held is the oldest epoch of the log that sinks which are being written anew still
+// compare with: by the live branch, whether it has ended or not, or by one that may go
+// on.
+func (s survey) held(at place, own epoch.Head) (oldest *epoch.Epoch) {
+	var heads []epoch.Head
+	if !own.Sealed() || at.branch == s.liveBranch {
+		heads = append(heads, own)
+	}
 	for _, o := range s.others {
-		if o.begun && o.unsealed() {
+		if o.begun && (o.unsealed() || o.at.branch == s.liveBranch) {
 			heads = append(heads, o.head)
 		}
 	}
-	return slices.ContainsFunc(heads, func(h epoch.Head) bool {
+	for _, h := range heads {
 		for _, sink := range h.Manifest.Sinks {
-			if sink.Rewrite != nil && len(sink.Rewrite.Ended) > 0 {
-				return true
+			for _, e := range sink.Rewrite.Ends() {
+				if e.Branch == at.branch && e.Task == at.task && (oldest == nil || e.Epoch < *oldest) {
+					oldest = &e.Epoch
+				}
 			}
 		}
-		return false
-	})
+	}
+	return oldest
 }
 
 // awaited tells whether a branch that has no base yet is to start from this one.
@@ -301,12 +306,7 @@ func (p pins) epochs(at place) map[epoch.Epoch]bool {
 // from is the oldest epoch of a log that an unsealed branch has pinned: it is
 // going to follow from there.
 func (p pins) from(at place, others []other) epoch.Epoch {
-	ended := map[string]bool{}
-	for _, o := range others {
-		if !o.unsealed() {
-			ended[o.at.branch] = true
-		}
-	}
+	ended := endedOf(others)
 	oldest := epoch.AllEpochs
 	for holder, points := range p.held {
 		for _, point := range points {
@@ -316,6 +316,44 @@ func (p pins) from(at place, others []other) epoch.Epoch {
 		}
 	}
 	return oldest
+}
+
+// begins are the positions of what unsealed branches have pinned in other logs: one that
+// begins where an ended branch does, as a rollback, is going to follow this one from
+// there.
+func (r *run) begins(ctx context.Context, p pins, others []other) (all []epoch.Position, err error) {
+	ended := endedOf(others)
+	for holder, points := range p.held {
+		if ended[holder] {
+			continue
+		}
+		for _, point := range points {
+			e, ok := point.Tasks[r.at.task]
+			if !ok || point.Branch == r.at.branch {
+				continue // that is from's
+			}
+			m, err := r.job.ManifestBelow(ctx, point.Branch, r.at.task, e)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // it had gone before it was pinned
+			}
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, m.Position)
+		}
+	}
+	return all, nil
+}
+
+// endedOf are the branches of logs that are sealed, or gone.
+func endedOf(others []other) map[string]bool {
+	ended := map[string]bool{}
+	for _, o := range others {
+		if !o.unsealed() {
+			ended[o.at.branch] = true
+		}
+	}
+	return ended
 }
 
 // references are the objects of this log that other branches refer to (G4), by

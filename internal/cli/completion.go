@@ -103,7 +103,7 @@ func (c completer) named(ctx context.Context, word, job string) []string {
 		return c.sinks(ctx, job)
 	case "SAVEPOINT":
 		return c.savepoints(ctx, job)
-	case "BRANCH":
+	case "BRANCH", "OTHER":
 		return c.branches(ctx, job)
 	}
 	return nil

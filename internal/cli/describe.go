@@ -22,7 +22,7 @@ func describeCommand(job Job) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "describe",
 		Short: "What the job consists of",
-		Long: `What the job consists of: its sources, operators, states and sinks, with their
+		Long: `What the job consists of: its sources, event times, operators, states and sinks, with their
 schemas, their parameters and the names of the functions that they call. Steps
 without a name of their own stand for what is before them.`,
 		Args: arguments(0, 0),
@@ -74,11 +74,14 @@ func (d description) words(w io.Writer) error {
 	for name, p := range sorted(v.Sources) {
 		line("source", name, p.Kind, parameters(p))
 	}
+	for name, p := range sorted(v.Times) {
+		line("time", name, p.Kind+inputs(p), parameters(p), d.function("by ", epoch.TimeFunction(name)))
+	}
 	for name, p := range sorted(v.Operators) {
-		line("operator", name, p.Kind+inputs(p), d.function("by ", name), d.function("keyed by ", epoch.KeyFunction(name)))
+		line("operator", name, p.Kind+inputs(p), times(p), d.function("by ", name), d.function("keyed by ", epoch.KeyFunction(name)))
 	}
 	for name, s := range sorted(v.States) {
-		line("state", name, "of "+s.Operator, "key "+shapeOf(s.Key), element(s), "value "+shapeOf(s.Value), meaning(s))
+		line("state", name, "of "+s.Operator, "key "+shapeOf(s.Key), element(s), limit(s), "value "+shapeOf(s.Value), meaning(s))
 	}
 	for name, p := range sorted(v.Sinks) {
 		line("sink", name, p.Kind+inputs(p), parameters(p), rowKey(p), "row "+shapeOf(p.Schemas["row"]), d.function("made by ", epoch.RowFunction(name)))
@@ -92,6 +95,13 @@ func inputs(p epoch.Part) string {
 		return ""
 	}
 	return " of " + strings.Join(p.Inputs, " and ")
+}
+
+func times(p epoch.Part) string {
+	if len(p.Times) == 0 {
+		return ""
+	}
+	return "by the event time of " + strings.Join(p.Times, " and ")
 }
 
 // function tells the name of the user's function for a part, if it has one.
@@ -116,6 +126,16 @@ func element(s epoch.StateSchemas) string {
 		return ""
 	}
 	return "element " + shapeOf(s.Element)
+}
+
+func limit(s epoch.StateSchemas) string {
+	switch {
+	case s.Limit == 0:
+		return ""
+	case s.Descending:
+		return fmt.Sprintf("the greatest %d", s.Limit)
+	}
+	return fmt.Sprintf("the smallest %d", s.Limit)
 }
 
 func meaning(s epoch.StateSchemas) string {

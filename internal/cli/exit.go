@@ -14,6 +14,7 @@ const (
 	exitUsage = 2
 	// exitDiffers is apart from 1, which diff itself has: that is every error's here.
 	exitDiffers = 3
+	exitPending = 10
 )
 
 // exit is what an exit code says.
@@ -29,12 +30,12 @@ var exits = []exit{
 	{exitError, "error"},
 	{exitUsage, "wrong usage"},
 	{exitDiffers, "what was compared differs"},
-	{10, "stopped with deliveries pending (the next run makes them first)"},
+	{exitPending, "stopped with deliveries pending (the next run makes them first)"},
 	{11, "fenced by another process"},
 	{12, "superseded by another build or branch"},
 	{13, "this build doesn't fit the stored state"},
 	{14, "damaged store"},
-	{15, "a sink disagrees"},
+	{15, "a sink disagrees, or refuses a row for good"},
 	{16, "bad input"},
 	{17, "the state doesn't fit in memory"},
 	{20, "plan: state migrates"},

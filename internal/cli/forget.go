@@ -115,6 +115,7 @@ func (f forgets) ask(c *cobra.Command, p *place, name string) error {
 // these states' keys.
 func (f forgets) edits(s snapshot) (edits []epoch.Edit, schemas map[string]string, err error) {
 	schemas = map[string]string{}
+	seen := map[epoch.Edit]bool{}
 	for _, name := range f.states {
 		if _, err := s.form(name); err != nil {
 			return nil, nil, err
@@ -145,8 +146,8 @@ func (f forgets) edits(s snapshot) (edits []epoch.Edit, schemas map[string]strin
 			}
 			edit := epoch.Edit{State: name, Slot: epoch.Slot(xxhash.Sum64(key) >> 48), Hash: epoch.EditHash(s.job.ID(), key)}
 			schemas[name] = entry.Key
-			if found = true; !slices.Contains(edits, edit) {
-				edits = append(edits, edit)
+			if found = true; !seen[edit] {
+				seen[edit], edits = true, append(edits, edit)
 			}
 		}
 		if !found && len(faults) == 0 {
@@ -168,28 +169,18 @@ func isObject(text string) bool {
 
 // awaitForgotten waits until the newest epoch calls a request done.
 func awaitForgotten(ctx context.Context, e *env.Env, job *epoch.Job, request uint64, most time.Duration) error {
-	late := e.Clock.NewTimer(most)
-	defer late.Stop()
-	look := e.Clock.NewTimer(0)
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C():
-			look.Reset(lookEvery)
-		case <-late.C():
-			return fmt.Errorf("%s: request %d is not done within %v; it stays, and whoever runs the job does it; `sluice forget %s --status --request %d` tells how far it is",
-				job.Name(), request, most, job.Name(), request)
-		case <-ctx.Done():
-			return fmt.Errorf("%s: request %d stays: %w", job.Name(), request, ctx.Err())
-		}
+	done, err := await(ctx, e.Clock, most, func() (bool, error) {
 		o, err := ownershipOf(ctx, job)
-		if err != nil {
-			return err
-		}
-		if o.head.Request >= request {
-			return nil
-		}
+		return o.head.Request >= request, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: request %d stays: %w", job.Name(), request, ctx.Err())
+	case err == nil && !done:
+		return fmt.Errorf("%s: request %d is not done within %v; it stays, and whoever runs the job does it; `sluice forget %s --status --request %d` tells how far it is",
+			job.Name(), request, most, job.Name(), request)
 	}
+	return err
 }
 
 // tell tells how far earlier requests are.
@@ -302,10 +293,12 @@ func (f forgotten) String() string {
 	switch {
 	case f.Stage == "waiting":
 		line("waiting: the owner %s; whoever runs the job does it before the next record that it reads", f.Owner)
-	case f.Epoch != nil:
-		line("deleted in epoch %d, %s", *f.Epoch, metEntries(*f.Entries))
+	case f.GivenUp && f.Epoch != nil:
+		line("given up after a part of it: epochs up to %d have deleted entries, %s; the others may live on under other names or keys", *f.Epoch, metEntries(*f.Entries))
 	case f.GivenUp:
 		line("given up: nothing was deleted; the entries may live on under other names or keys")
+	case f.Epoch != nil:
+		line("deleted in epoch %d, %s", *f.Epoch, metEntries(*f.Entries))
 	case len(f.Unmet) < len(f.States):
 		line("deleted, in an epoch that was cleaned away since")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,8 +26,8 @@ type forgotten struct {
 	Stage string `json:"stage"`
 	// Owner says, while the request waits, how the owner is.
 	Owner string `json:"owner,omitempty"`
-	// Epoch is the one whose edits they are, if it is kept, and Entries what all of its
-	// edits have met.
+	// Epoch is the one whose edits they are, the last of them if the request took
+	// several, if it is kept; Entries is what the edits of all of them have met.
 	Epoch   *epoch.Epoch `json:"epoch,omitempty"`
 	Entries *int64       `json:"entries,omitempty"`
 	// Unmet are states whose keys were not what they were when it was asked, so that
@@ -100,7 +99,9 @@ type forgetting struct {
 // tracked is a request on the way through the log.
 type tracked struct {
 	request  epoch.Request
+	named    map[epoch.Edit]bool // the request's
 	states   []string
+	part     bool // an epoch with a part of its edits
 	found    bool // an epoch with its edits
 	edits    epoch.Epoch
 	entries  int64
@@ -116,7 +117,11 @@ type tracked struct {
 func lookForgotten(ctx context.Context, job *epoch.Job, requests []epoch.Request, now time.Time) ([]forgotten, error) {
 	f := &forgetting{job: job, newest: map[string]epoch.Epoch{}, now: now}
 	for _, r := range requests {
-		f.all = append(f.all, &tracked{request: r, states: statesOf(r)})
+		t := &tracked{request: r, named: map[epoch.Edit]bool{}, states: r.States()}
+		for _, e := range r.Edits {
+			t.named[e] = true
+		}
+		f.all = append(f.all, t)
 	}
 	if err := f.walk(ctx); err != nil {
 		return nil, err
@@ -138,14 +143,6 @@ func lookForgotten(ctx context.Context, job *epoch.Job, requests []epoch.Request
 		out = append(out, one)
 	}
 	return out, nil
-}
-
-func statesOf(r epoch.Request) []string {
-	states := map[string]bool{}
-	for _, e := range r.Edits {
-		states[e.State] = true
-	}
-	return slices.Sorted(maps.Keys(states))
 }
 
 // walk goes through the kept epochs of the live branch.
@@ -183,8 +180,11 @@ func (f *forgetting) walk(ctx context.Context) (err error) {
 
 // pass looks at the next epoch of the log.
 func (t *tracked) pass(m epoch.Manifest) {
-	if t.done = m.Request >= t.request.N; t.done && !t.found && !t.clean && t.editedBy(m) {
-		t.found, t.edits, t.entries = true, m.Epoch, m.Counts["forgotten"]
+	t.done = m.Request >= t.request.N
+	switch ends := t.done && !t.found && !t.clean && t.editedBy(m); {
+	case m.EditsOf == t.request.N, ends:
+		t.part, t.found = true, ends
+		t.edits, t.entries = m.Epoch, t.entries+m.Counts["forgotten"]
 	}
 	if t.clean = t.clean || t.isClean(m); t.clean {
 		if t.from == 0 {
@@ -207,7 +207,7 @@ func (t *tracked) isClean(m epoch.Manifest) bool {
 // editedBy tells whether an epoch's edits are some of the request's: those of states
 // that it has not met are left out.
 func (t *tracked) editedBy(m epoch.Manifest) bool {
-	return len(m.Edits) > 0 && slices.ContainsFunc(t.request.Edits, func(e epoch.Edit) bool { return slices.Contains(m.Edits, e) })
+	return slices.ContainsFunc(m.Edits, func(e epoch.Edit) bool { return t.named[e] })
 }
 
 // dataObject is a data object of the live branch.
@@ -345,7 +345,7 @@ func (f *forgetting) one(ctx context.Context, t *tracked, all []dataObject, poin
 	} else if len(unmet) == epoch.MaxUnmet && t.request.N < unmet[0].Request {
 		out.Unmet = t.states // it isn't known any more
 	}
-	if t.found {
+	if t.found || t.part && t.done {
 		out.Epoch, out.Entries = &t.edits, &t.entries
 	}
 	if t.clean && t.from > f.floor {

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json/jsontext"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +15,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/store"
 )
@@ -30,9 +33,14 @@ type ImportSettings struct {
 	Files             []ImportFile
 	// Offsets are by the partitions' names, Groups groups of consumers whose offsets
 	// count besides.
-	Offsets                  map[string]int64
-	Groups                   []string
-	BeginRest, IgnoreUnknown bool
+	Offsets map[string]int64
+	Groups  []string
+	// From begins partitions that those lack with the first record of that time or later;
+	// zero: it doesn't.
+	From                               time.Time
+	BeginRest, IgnoreUnknown, Defaults bool
+	// MemoryLimit is the memory, in bytes, that the job may have; 0: what there is.
+	MemoryLimit int64
 	// Read is told how far the files have been read.
 	Read func(state string, rows, bytes int64)
 }
@@ -52,6 +60,10 @@ type Imported struct {
 type ImportedDefault struct {
 	State  string `json:"state"`
 	Column string `json:"column"`
+	// Value is the default, as Avro's JSON has it; Implied says that it is the zero
+	// value of the type, and no default of the field's own.
+	Value   jsontext.Value `json:"value"`
+	Implied bool           `json:"implied,omitzero"`
 }
 
 // ImportedState is a state that was imported.
@@ -70,13 +82,18 @@ type ImportedOffset struct {
 
 // importing are the flags of import.
 type importing struct {
+	flag            string // that names states
 	states, offsets []string
-	format          string
+	from            string
+	format, memory  string
 	settings        ImportSettings
 }
 
+// stateFlag names states and their files in import.
+const stateFlag = "state"
+
 func importCommand(job Job, p *place) *cobra.Command {
-	var m importing
+	m := importing{flag: stateFlag}
 	c := &cobra.Command{
 		Use:   "import [FILE]",
 		Short: "Begin a new job with state from files, at given offsets",
@@ -90,32 +107,43 @@ that an import that fails or is killed is done again from its beginning.
 
 Rows are those that ` + "`sluice state export`" + ` writes, in any order: a key, an element for map
 and list states, and a value, or the fields of keys and values as columns of their
-own. Columns are found by their names; a missing one has the default of its field, and the output says so. If
-the state has an Import function, the rows are what that takes. Two rows of one key
-are an error.
+own. Columns are found by their names. A missing one takes the default in the tag of
+its field, or with --defaults the zero value of its type, and the output says so; else
+it is an error. If the state has an Import function, the rows are what that takes. Two
+rows of one key are an error.
 
 --offsets gives offsets as SOURCE:PARTITION=OFFSET, with commas between, with the
 partitions' names as ` + "`sluice show`" + ` prints them; for Kafka also as TOPIC:NUMBER=OFFSET.
 Or it names a file with one in each line, or with JSON {"TOPIC":{"NUMBER":OFFSET}};
 or, as group:NAME, a group of consumers that has been stopped. All partitions of all
-sources must have one, unless --begin-rest begins the others where a new job would.
+sources must have one, unless --from TIME begins the others with the first record of that
+time or later, which Kafka can find and files can't, or --begin-rest where a new job would.
 
-Imported entries are not sent to sinks before they change.
+Imported entries are not sent to sinks before they change. What would not fit into the
+memory that the job may have is refused, before anything is made.
 
-` + exitCodes(exitDone, exitError, exitUsage, 13, 14, 16),
+` + exitCodes(exitDone, exitError, exitUsage, 13, 14, 16, 17),
 		Args: arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error { return m.run(c, job, p, args) },
 	}
 	f := c.Flags()
-	f.StringArrayVar(&m.states, "state", nil, "the `state` of FILE, or STATE=FILE; may be repeated (default none)")
-	f.StringVar(&m.format, "format", "", "the `kind` of files: avro, parquet, jsonl or csv (default by the end of their names)")
-	f.StringArrayVar(&m.offsets, "offsets", nil, "the `offsets` at which sources are read on; may be repeated (default none)")
-	f.BoolVar(&m.settings.BeginRest, "begin-rest", false, "begin partitions without an offset where a new job would (default false)")
-	f.BoolVar(&m.settings.IgnoreUnknown, "ignore-unknown", false, "leave out columns and fields that the state lacks (default false)")
+	f.StringArrayVar(&m.states, stateFlag, nil, "the `state` of FILE, or STATE=FILE; may be repeated (default none)")
+	f.StringArrayVar(&m.offsets, offsetsFlag, nil, "the `offsets` at which sources are read on; may be repeated (default none)")
+	f.StringVar(&m.from, "from", "", "begin partitions without an offset with the first record of a `time` or later, as 2026-11-30T09:00:00Z (default none)")
+	m.addRowFlags(f)
 	f.StringVar(&m.settings.TransactionPrefix, "transaction-prefix", "", "what the `names` of the job's transactions in Kafka begin with; fixed now (default the job's name and a slash)")
+	addMemoryLimit(f, &m.memory)
 	f.BoolVar(&m.settings.Volatile, "volatile", false, "let the store be on a file system that forgets it when the machine stops (default false)")
 	f.Bool("json", false, "write what was imported as a JSON object (default false)")
 	return c
+}
+
+// addRowFlags adds the flags that say how files and offsets are to be read.
+func (m *importing) addRowFlags(f *pflag.FlagSet) {
+	f.StringVar(&m.format, "format", "", "the `kind` of files: avro, parquet, jsonl or csv (default by the end of their names)")
+	f.BoolVar(&m.settings.BeginRest, "begin-rest", false, "begin partitions without an offset where a new job would (default false)")
+	f.BoolVar(&m.settings.IgnoreUnknown, "ignore-unknown", false, "leave out columns and fields that the state lacks (default false)")
+	f.BoolVar(&m.settings.Defaults, "defaults", false, "take the zero value for columns that files lack and whose fields have no default of their own (default false)")
 }
 
 func (m *importing) run(c *cobra.Command, job Job, p *place, args []string) error {
@@ -124,11 +152,24 @@ func (m *importing) run(c *cobra.Command, job Job, p *place, args []string) erro
 	if s.Files, err = m.files(args); err != nil {
 		return err
 	}
-	given, err := parseOffsets(m.offsets)
+	given, err := parseOffsets(offsetsFlag, m.offsets)
 	if err != nil {
 		return err
 	}
 	s.Offsets, s.Groups = given.offsets, given.groups
+	if m.from != "" {
+		if s.From, err = time.Parse(time.RFC3339, m.from); err != nil {
+			return usagef("--from %s: a time such as 2026-11-30T09:00:00Z is expected", m.from)
+		}
+	}
+	limit, err := memoryLimit(m.memory)
+	if err != nil {
+		return err
+	}
+	if m.memory != "" {
+		s.MemoryLimit = limit.Bytes
+	}
+	memory.Tune(limit, memory.DefaultGCPercent, false, os.Getenv)
 	if err := job.Check(); err != nil {
 		return err
 	}
@@ -168,6 +209,10 @@ func (m *importing) run(c *cobra.Command, job Job, p *place, args []string) erro
 
 // files are the files of the states.
 func (m *importing) files(args []string) (files []ImportFile, err error) {
+	alone := ", or as STATE with FILE as the argument"
+	if m.flag != stateFlag {
+		alone = ""
+	}
 	if m.format != "" {
 		if _, err := tabular.ParseFormat(m.format); err != nil {
 			return nil, usagef("--format %s: use avro, parquet, jsonl or csv", m.format)
@@ -177,9 +222,9 @@ func (m *importing) files(args []string) (files []ImportFile, err error) {
 		name, path, own := strings.Cut(value, "=")
 		switch {
 		case name == "" || own && path == "":
-			return nil, usagef("--state %s: use it as STATE with FILE as the argument, or as STATE=FILE", value)
+			return nil, usagef("--%s %s: use it as STATE=FILE%s", m.flag, value, alone)
 		case !own && len(args) == 0:
-			return nil, usagef("--state %s: which file? Use it as --state %s=FILE", value, value)
+			return nil, usagef("--%s %s: which file? Use it as --%s %s=FILE", m.flag, value, m.flag, value)
 		case !own:
 			path, args = args[0], args[1:]
 		}
@@ -189,7 +234,7 @@ func (m *importing) files(args []string) (files []ImportFile, err error) {
 			}
 		}
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, usagef("--state %s: there is no file %s", name, path)
+			return nil, usagef("--%s %s: there is no file %s", m.flag, name, path)
 		}
 		files = append(files, ImportFile{State: name, Path: path, Format: m.format})
 	}
@@ -206,7 +251,11 @@ func (i Imported) write(w io.Writer, job string) error {
 		}
 	}
 	for _, d := range i.Defaults {
-		if _, err := fmt.Fprintf(w, "state %s, column %s: not in the file, its default was taken in all rows\n", d.State, printable(d.Column)); err != nil {
+		which := "its default"
+		if d.Implied {
+			which = "its type's zero value"
+		}
+		if _, err := fmt.Fprintf(w, "state %s, column %s: not in the file, all rows have %s, %s\n", d.State, printable(d.Column), which, printable(string(d.Value))); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,9 @@ type Job struct {
 	CheckSinks func(ctx context.Context, o SinkChecks) []SinkCheck
 	// Run runs the job until its input ends, or ctx does.
 	Run func(ctx context.Context, s Settings) error
+	// Follow begins a branch that follows the live one and takes its place, and runs the
+	// job from then on.
+	Follow func(ctx context.Context, s Settings, f FollowSettings) error
 	// Import makes the job's first epoch.
 	Import func(ctx context.Context, s ImportSettings) (Imported, error)
 }
@@ -41,22 +44,34 @@ type Settings struct {
 	Shards, Workers int
 	Drop, Gap       []string
 	SetAside        map[string]string
-	Replace         bool
-	Log             *slog.Logger
+	// Rewrite is what is to be written anew, by sink.
+	Rewrite map[string]string
+	Replace bool
+	Log     *slog.Logger
 	// TransactionPrefix begins the names of the job's transactions; empty: as it was
 	// made.
 	TransactionPrefix string
 	// Lease, TakeOver, Keep, KeepEpochs, Savepoints, MemoryLimit, Volatile, Listener
 	// and Asked are the job's options of these names.
-	Lease       time.Duration
-	TakeOver    bool
-	Keep        time.Duration
-	KeepEpochs  int
-	Savepoints  string
-	MemoryLimit int64
-	Volatile    bool
-	Listener    net.Listener
-	Asked       func(what, by string)
+	Lease time.Duration
+	// ResumeAfter, Resume, Standby, Fresh, FreshFrom and RepeatOutputs are the job's
+	// options of these names.
+	ResumeAfter            time.Duration
+	Resume, Standby, Fresh bool
+	FreshFrom              string
+	AbandonAfter           time.Duration
+	FollowAfterCut         bool
+	// OnSuperseded is exit or wait: what a process does whose build was replaced.
+	OnSuperseded  string
+	RepeatOutputs []string
+	TakeOver      bool
+	Keep          time.Duration
+	KeepEpochs    int
+	Savepoints    string
+	MemoryLimit   int64
+	Volatile      bool
+	Listener      net.Listener
+	Asked         func(what, by string)
 	// Committed is told of each epoch that was committed.
 	Committed func(Committed)
 }
@@ -107,7 +122,7 @@ before the file; run --print-settings shows what holds, and why.
 	status.RunE = func(c *cobra.Command, _ []string) error { return printStatus(c, p, job.Name) }
 	stop := stopCommand(p)
 	stop.Use, stop.Args = "stop", arguments(0, 0)
-	group(root, printsSettings(runCommand(job, p)), planCommand(job, p), importCommand(job, p), stop, status, describeCommand(job))
+	group(root, printsSettings(runCommand(job, p)), upgradeCommand(job, p), rollbackCommand(job, p), resumeCommand(job, p), jobBranchCommand(job, p), planCommand(job, p), importCommand(job, p), stop, status, describeCommand(job))
 	completer{p, job.Name}.complete(root)
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -23,10 +24,15 @@ type entry struct {
 	DeadLetters int64            `json:"dead_letters"`
 	Outputs     map[string]int64 `json:"outputs"` // rows by sink
 	States      map[string]int64 `json:"states"`  // entries written by state
-	Build       epoch.Build      `json:"build"`
-	Owner       string           `json:"owner"`
-	Writer      epoch.Writer     `json:"writer"`
-	By          string           `json:"by,omitempty"` // who sealed the branch
+	// Records that came too late and those without a time, by operator, and times too
+	// far ahead, by event time.
+	Late    map[string]int64 `json:"late,omitempty"`
+	Untimed map[string]int64 `json:"untimed,omitempty"`
+	Ahead   map[string]int64 `json:"ahead,omitempty"`
+	Build   epoch.Build      `json:"build"`
+	Owner   string           `json:"owner"`
+	Writer  epoch.Writer     `json:"writer"`
+	By      string           `json:"by,omitempty"` // who sealed the branch
 
 	micros int64
 }
@@ -39,6 +45,7 @@ func entryOf(m epoch.Manifest) entry {
 		Epoch: m.Epoch, Kind: m.Kind, Position: m.Position, Time: stamp(m.Time), micros: m.Time,
 		Records: m.Counts["records"], DeadLetters: m.Counts["dead_letters"],
 		Outputs: map[string]int64{}, States: map[string]int64{},
+		Late: m.CountsOf(epoch.LateCount), Untimed: m.CountsOf(epoch.UntimedCount), Ahead: m.CountsOf(epoch.AheadCount),
 		Build: m.Build, Owner: m.Owner, Writer: m.Writer, By: m.By,
 	}
 	for name, n := range m.Counts {
@@ -58,6 +65,7 @@ func entryOf(m epoch.Manifest) entry {
 type logging struct {
 	limit         int
 	since, branch string
+	graph         bool
 }
 
 func logCommand(p *place) *cobra.Command {
@@ -68,13 +76,17 @@ func logCommand(p *place) *cobra.Command {
 		Long: `The epochs of a job's branch, the newest first: what each has read, put out and
 changed in the state, and the build that wrote it. An epoch of the kind data holds
 records; base begins a branch, open is an owner's beginning or note, seal ends the
-branch. With --json each is an object in a line of its own.`,
+branch. With --json each is an object in a line of its own.
+
+--graph shows the epochs of all branches, and draws where each starts from: * is an
+epoch of the live branch of its time, o one of a follower, x a seal.`,
 		Args: arguments(0, 1),
 	}
 	f := c.Flags()
 	f.IntVarP(&l.limit, "limit", "n", 20, "the `number` of epochs shown at most; 0: all that are kept")
 	f.StringVar(&l.since, "since", "", "only epochs of the last `time`, as 10m, or since one, as 2026-01-31T12:00:00Z")
 	f.StringVar(&l.branch, "branch", "", "the `branch`; defaults to the live one")
+	f.BoolVar(&l.graph, "graph", false, "the epochs of all branches, drawn as a graph (default false)")
 	f.Bool("json", false, "write JSON (default false)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name, _ := argument(args, 1)
@@ -87,6 +99,9 @@ func (l logging) print(c *cobra.Command, p *place, name string) error {
 	if l.limit < 0 {
 		return usagef("--limit %d: 0 or more", l.limit)
 	}
+	if l.graph && l.branch != "" {
+		return usagef("--graph shows all branches, --branch one; use one of the two")
+	}
 	since, err := sinceTime(l.since, p.env.Clock.Now())
 	if err != nil {
 		return err
@@ -94,6 +109,9 @@ func (l logging) print(c *cobra.Command, p *place, name string) error {
 	job, err := p.job(c.Context(), name)
 	if err != nil {
 		return err
+	}
+	if l.graph {
+		return l.printGraph(c, job, since.UnixMicro())
 	}
 	if l.branch == "" {
 		if l.branch, err = liveBranch(c.Context(), job); err != nil {
@@ -104,11 +122,24 @@ func (l logging) print(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	if !asJSON(c) {
-		return writeEntries(c.OutOrStdout(), entries)
+	return writeAll(c, entries, writeEntries)
+}
+
+func (l logging) printGraph(c *cobra.Command, job *epoch.Job, since int64) error {
+	entries, err := graphOf(c.Context(), job, l.limit, since)
+	if err != nil {
+		return err
 	}
-	for _, e := range entries {
-		if err := writeJSON(c.OutOrStdout(), e); err != nil {
+	return writeAll(c, entries, writeGraph)
+}
+
+// writeAll writes things as a table, or with --json each in a line of its own.
+func writeAll[T any](c *cobra.Command, all []T, table func(w io.Writer, all []T) error) error {
+	if !asJSON(c) {
+		return table(c.OutOrStdout(), all)
+	}
+	for _, one := range all {
+		if err := writeJSON(c.OutOrStdout(), one); err != nil {
 			return err
 		}
 	}
@@ -140,44 +171,67 @@ func entriesOf(ctx context.Context, job *epoch.Job, branch string, limit int, si
 	if err != nil {
 		return nil, err
 	}
-	var entries []entry
 	last := head.Manifest.Epoch
 	if head.Sealed() {
 		last = head.Seal.Epoch
 	}
-	for to := last; ; {
-		page := epoch.Epoch(logPage)
-		if limit > 0 {
-			page = min(page, epoch.Epoch(limit-len(entries)))
+	var entries []entry
+	for m, err := range newestFirst(ctx, job, branch, last, limit, since) {
+		if err != nil {
+			return nil, err
 		}
-		from := to - min(to, page-1)
-		var older []entry
-		for m, err := range job.Manifests(ctx, branch, epoch.FirstTask, from, to) {
-			if err != nil {
-				return nil, err
+		entries = append(entries, entryOf(m))
+	}
+	return entries, nil
+}
+
+// newestFirst reads the epochs of a branch from one on backwards: at most limit of
+// them, if that is not 0, and none from before a time.
+func newestFirst(ctx context.Context, job *epoch.Job, branch string, last epoch.Epoch, limit int, since int64) iter.Seq2[epoch.Manifest, error] {
+	return func(yield func(epoch.Manifest, error) bool) {
+		told := 0
+		for to := last; ; {
+			page := epoch.Epoch(logPage)
+			if limit > 0 {
+				page = min(page, epoch.Epoch(limit-told))
 			}
-			older = append(older, entryOf(m))
-		}
-		for _, e := range slices.Backward(older) {
-			if e.micros < since {
-				return entries, nil
+			from := to - min(to, page-1)
+			var older []epoch.Manifest
+			for m, err := range job.Manifests(ctx, branch, epoch.FirstTask, from, to) {
+				if err != nil {
+					yield(m, err)
+					return
+				}
+				older = append(older, m)
 			}
-			entries = append(entries, e)
+			for _, m := range slices.Backward(older) {
+				if m.Time < since || !yield(m, nil) {
+					return
+				}
+				told++
+			}
+			// Fewer than were asked for: clean-up has been here.
+			if from == 0 || epoch.Epoch(len(older)) < to-from+1 || told == limit && limit > 0 {
+				return
+			}
+			to = from - 1
 		}
-		// Fewer than were asked for: clean-up has been here.
-		if from == 0 || epoch.Epoch(len(older)) < to-from+1 || len(entries) == limit && limit > 0 {
-			return entries, nil
-		}
-		to = from - 1
 	}
 }
 
 func writeEntries(w io.Writer, entries []entry) error {
-	t := newTable(number("epoch"), text("kind"), number("position"), text("time"), number("records"),
-		number("dead"), number("rows out"), number("state rows"), text("build"))
+	columns := []column{number("epoch"), text("kind"), number("position"), text("time"), number("records"), number("dead")}
+	timed := slices.ContainsFunc(entries, func(e entry) bool { return len(e.Late)+len(e.Untimed)+len(e.Ahead) > 0 })
+	if timed {
+		columns = append(columns, number("late"), number("untimed"), number("ahead"))
+	}
+	t := newTable(append(columns, number("rows out"), number("state rows"), text("build"))...)
 	for _, e := range entries {
-		t.row(fmt.Sprint(e.Epoch), string(e.Kind), fmt.Sprint(e.Position), moment(e.micros), count(e.Records),
-			count(e.DeadLetters), count(total(e.Outputs)), count(total(e.States)), buildName(e.Build))
+		cells := []string{fmt.Sprint(e.Epoch), string(e.Kind), fmt.Sprint(e.Position), moment(e.micros), count(e.Records), count(e.DeadLetters)}
+		if timed {
+			cells = append(cells, count(total(e.Late)), count(total(e.Untimed)), count(total(e.Ahead)))
+		}
+		t.row(append(cells, count(total(e.Outputs)), count(total(e.States)), buildName(e.Build))...)
 	}
 	return t.write(w)
 }

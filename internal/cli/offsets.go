@@ -23,13 +23,16 @@ const (
 	maxOffsetsFile = 16 << 20
 )
 
-// parseOffsets reads the values of --offsets: PARTITION=OFFSET with commas between,
-// group:NAME, JSON as Spark has it, or a file of these.
-func parseOffsets(values []string) (givenOffsets, error) {
+// offsetsFlag names offsets in upgrade and import.
+const offsetsFlag = "offsets"
+
+// parseOffsets reads the values of a flag such as --offsets: PARTITION=OFFSET with commas
+// between, group:NAME, JSON as Spark has it, or a file of these.
+func parseOffsets(flag string, values []string) (givenOffsets, error) {
 	g := givenOffsets{offsets: map[string]int64{}}
 	for _, value := range values {
 		if err := g.add(value); err != nil {
-			return g, usagef("--offsets %.80s: %w", value, err)
+			return g, usagef("--%s %.80s: %w", flag, value, err)
 		}
 	}
 	return g, nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +40,11 @@ type planning struct {
 	epoch     epochName
 	offline   bool
 	replace   bool
+	follows   bool // plan for a branch that takes the live one's place
+	backfill  bool // which fills sinks that are new
 	trying    trying
+	rollback  bool // plan from where this build was sealed
+	version   epoch.Version
 }
 
 // planSettings are the settings that plan has in common with run: what its other
@@ -117,56 +119,9 @@ type planSide struct {
 }
 
 func (l planning) print(c *cobra.Command, job Job, p *place) error {
-	if l.from != "" && l.epoch != "" {
-		return usagef("--from and --epoch: one of the two")
-	}
-	if err := l.trying.check(); err != nil {
-		return err
-	}
-	if err := job.Check(); err != nil {
-		return err
-	}
-	version := job.Version()
-	out := planned{Job: job.Name, Store: p.absolute(), Lines: []*plan.Line{}, past: l.from != "" || l.epoch != ""}
-	var err error
-	if out.This.Version, err = version.Hash(); err != nil {
-		return err
-	}
-	if out.This.Build, err = epoch.ThisExecutable(); err != nil {
-		return err
-	}
-	out.This.Build.Version = out.This.Version
-	ctx := c.Context()
-	stored, m, err := l.stands(ctx, job.Name, p)
+	out, unasked, err := l.make(c.Context(), job, p)
 	if err != nil {
 		return err
-	}
-	if stored == nil {
-		out.NeverRan = true
-		return out.write(c)
-	}
-	var in plan.Input
-	looks := 0
-	trials, err := l.trying.try(ctx, p.env, stored, func(ctx context.Context) (epoch.Manifest, map[string]*carry.Way, error) {
-		if looks++; looks > 1 { // the epoch was cleaned away
-			if stored, m, err = l.stands(ctx, job.Name, p); err != nil {
-				return m, nil, err
-			}
-		}
-		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap, Build: out.This.Build, Replace: l.replace})
-		return m, in.Ways, err
-	})
-	if err != nil {
-		return err
-	}
-	made := plan.Compare(in)
-	made.Attach(trials, slices.Collect(maps.Keys(l.trying.setAside)))
-	unasked := l.ask(ctx, job, stored, p.env, made)
-	out.Branch, out.Task, out.Epoch, out.Position = m.Branch, m.Task, m.Epoch, m.Position
-	out.Stored = &planSide{m.Version, m.Build}
-	out.Lines, out.Verdict, out.ExitCode = made.Lines, made.Worst(), made.ExitCode()
-	if unasked != nil && out.Verdict < plan.Refused {
-		out.ExitCode = exitError
 	}
 	if err := out.write(c); err != nil {
 		return err
@@ -177,6 +132,67 @@ func (l planning) print(c *cobra.Command, job Job, p *place) error {
 	return outcome(out.ExitCode)
 }
 
+// make makes the plan; unasked names the sinks that could not be asked.
+func (l planning) make(ctx context.Context, job Job, p *place) (out planned, unasked, err error) {
+	if l.from != "" && l.epoch != "" {
+		return out, nil, usagef("--from and --epoch: one of the two")
+	}
+	if err := l.trying.check(); err != nil {
+		return out, nil, err
+	}
+	if err := job.Check(); err != nil {
+		return out, nil, err
+	}
+	version := job.Version()
+	out = planned{Job: job.Name, Store: p.absolute(), Lines: []*plan.Line{}, past: l.from != "" || l.epoch != ""}
+	if out.This.Version, err = version.Hash(); err != nil {
+		return out, nil, err
+	}
+	if out.This.Build, err = epoch.ThisExecutable(); err != nil {
+		return out, nil, err
+	}
+	out.This.Build.Version = out.This.Version
+	stored, m, err := l.stands(ctx, job.Name, p)
+	if err != nil {
+		return out, nil, err
+	}
+	if stored == nil {
+		out.NeverRan = true
+		return out, nil, nil
+	}
+	var in plan.Input
+	looks := 0
+	trials, err := l.trying.try(ctx, p.env, stored, func(ctx context.Context) (epoch.Manifest, map[string]*carry.Way, error) {
+		if looks++; looks > 1 { // the epoch was cleaned away
+			if stored, m, err = l.stands(ctx, job.Name, p); err != nil {
+				return m, nil, err
+			}
+		}
+		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap, Build: out.This.Build, Replace: l.replace, Follows: l.follows, Backfill: l.backfill})
+		return m, in.Ways, err
+	})
+	if err != nil {
+		return out, nil, err
+	}
+	made := plan.Compare(in)
+	if !out.past {
+		waiting, err := plan.ReadForgetting(ctx, stored, m)
+		if err != nil {
+			return out, nil, err
+		}
+		made.Await(waiting, plan.Moved(m, in.Ways, func(name string) bool { _, has := version.States[name]; return has }))
+	}
+	made.Attach(trials, plan.InTheWay(p.env.Files, l.trying.setAside))
+	unasked = l.ask(ctx, job, stored, p.env, made)
+	out.Branch, out.Task, out.Epoch, out.Position = m.Branch, m.Task, m.Epoch, m.Position
+	out.Stored = &planSide{m.Version, m.Build}
+	out.Lines, out.Verdict, out.ExitCode = made.Lines, made.Worst(), made.ExitCode()
+	if unasked != nil && out.Verdict < plan.Refused {
+		out.ExitCode = exitError
+	}
+	return out, unasked, nil
+}
+
 // stands finds the job and the epoch to plan from; nil if it has never run.
 func (l planning) stands(ctx context.Context, name string, p *place) (*epoch.Job, epoch.Manifest, error) {
 	job, err := p.held(ctx, name)
@@ -184,6 +200,18 @@ func (l planning) stands(ctx context.Context, name string, p *place) (*epoch.Job
 		return nil, epoch.Manifest{}, err
 	}
 	var m epoch.Manifest
+	if l.rollback {
+		version, err := l.version.Hash()
+		if err != nil {
+			return job, m, err
+		}
+		from, err := job.SealedAt(ctx, epoch.FirstTask, version)
+		if err != nil {
+			return job, m, err
+		}
+		m, err = job.Manifest(ctx, from.Branch, epoch.FirstTask, from.Tasks[epoch.FirstTask])
+		return job, m, err
+	}
 	if l.from != "" {
 		m, err = savepointManifest(ctx, job, l.from, "")
 	} else {

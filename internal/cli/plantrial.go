@@ -14,6 +14,9 @@ import (
 	"github.com/sluicestream/sluice/internal/plan"
 )
 
+// planSample is how many stored entries of each state a plan is tried on.
+const planSample = 1000
+
 // trying are the flags that say what of the state is tried.
 type trying struct {
 	sample   int
@@ -22,9 +25,9 @@ type trying struct {
 }
 
 func (t *trying) addTo(f *pflag.FlagSet) {
-	f.IntVar(&t.sample, "sample", 1000, "try the plan on so many stored entries of each state; 0: on none, only compare (`number`)")
+	f.IntVar(&t.sample, "sample", planSample, "try the plan on so many stored entries of each state; 0: on none, only compare (`number`)")
 	f.BoolVar(&t.all, "all", false, "try it on all stored entries, and see which would meet at one key (default false)")
-	f.StringToStringVar(&t.setAside, "set-aside", nil, "entries of a state that can't be carried over would be put into a file, as `STATE=FILE`; nothing is written; may be repeated (default none)")
+	addSetAside(f, &t.setAside, "entries of a state that can't be carried over would be put into a file, as `STATE=FILE`; nothing is written")
 }
 
 // check says what is wrong with the flags.

@@ -45,10 +45,15 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  exits,
-			"plain":  plain,
-			"damage": damage,
-			"avro":   avroFile,
+			"exits":    exits,
+			"plain":    plain,
+			"damage":   damage,
+			"avro":     avroFile,
+			"branches": branches,
+		},
+		Setup: func(e *testscript.Env) error {
+			e.Values[worldKey{}] = new(history)
+			return nil
 		},
 	})
 }
@@ -76,7 +81,8 @@ var varying = []struct {
 	word    string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
-	{regexp.MustCompile(`process \d+ on \S+`), "PROCESS"},
+	{regexp.MustCompile(`process \d+ on [^\s)",]+`), "PROCESS"},
+	{regexp.MustCompile(`heartbeat \d+s ago`), "heartbeat AGO"},
 	{regexp.MustCompile(`"writer":{[^}]*}`), `"writer":{}`},
 	{regexp.MustCompile(`"build":{[^}]*}`), `"build":{}`},
 	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HEX"},
@@ -102,16 +108,26 @@ func plain(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("."), args[1]), []byte(text), 0o644))
 }
 
-// damage changes the last byte of files: damage PATTERN.
+// damage changes a byte of files, the last one or that of a number counted from the
+// end, where the last is 1: damage PATTERN [NUMBER].
 func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: damage PATTERN [NUMBER]")
+	}
+	number := 1
+	if len(args) == 2 {
+		var err error
+		number, err = strconv.Atoi(args[1])
+		ts.Check(err)
+	}
 	files, err := filepath.Glob(ts.MkAbs(args[0]))
-	if neg || err != nil || len(files) == 0 {
+	if err != nil || len(files) == 0 {
 		ts.Fatalf("damage: no file %s", args[0])
 	}
 	for _, name := range files {
 		data, err := os.ReadFile(name)
 		ts.Check(err)
-		data[len(data)-1] ^= 1
+		data[len(data)-number] ^= 1
 		ts.Check(os.WriteFile(name, data, 0o644))
 	}
 }

@@ -21,7 +21,7 @@ const defaultConfig = "sluice.conf"
 // unsettable are the flags that belong to one command line: the environment and
 // the file can't give them. A person takes a job over, or goes back to a replaced
 // build, once; a supervisor that did so at each restart would undo what others do.
-var unsettable = []string{"help", "config", "print-settings", "no-descriptions", "takeover", "replace", "from", "offline"}
+var unsettable = []string{"help", "config", "print-settings", "no-descriptions", "takeover", "replace", "from", "offline", "again", "rehearse", "fresh"}
 
 // shared are the settings that the sluice command has in common with a job's
 // own: what its other flags mean may be something else there.

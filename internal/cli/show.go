@@ -149,6 +149,9 @@ func (v view) summary(style styles) string {
 	if m.Request != 0 {
 		line("request", "%d was the newest done", m.Request)
 	}
+	if m.EditsOf != 0 {
+		line("edits", "a part of request %d, of which more comes", m.EditsOf)
+	}
 	for _, e := range m.Edits {
 		line("edit", "state %s: the entry of slot %d with the hash %s was deleted", e.State, e.Slot, short(e.Hash))
 	}
@@ -185,18 +188,26 @@ func (v view) partitions() *table {
 	}
 	for source, at := range sorted(v.m.Sources) {
 		for partition, offset := range sorted(at.Partitions) {
-			t.row(source, partition, count(runs[key{source, partition}]), count(offset.Next), v.watermark(partition))
+			t.row(source, partition, count(runs[key{source, partition}]), count(offset.Next), v.watermark(source, partition))
 		}
 	}
 	return t
 }
 
-func (v view) watermark(partition string) string {
-	mark, ok := v.m.Watermarks[partition]
-	if !ok {
-		return ""
+// watermark tells a partition's watermarks, by event time if there is more than one.
+func (v view) watermark(source, partition string) string {
+	var all []string
+	for name, at := range sorted(v.m.Watermarks) {
+		p, ok := at.Partitions[source][partition]
+		switch {
+		case !ok || p.Watermark.IsZero():
+		case len(v.m.Watermarks) == 1:
+			all = append(all, moment(int64(p.Watermark)))
+		default:
+			all = append(all, name+" "+moment(int64(p.Watermark)))
+		}
 	}
-	return moment(mark.Time)
+	return strings.Join(all, ", ")
 }
 
 // runs are the batches in the order of reading.
@@ -252,7 +263,16 @@ func remarks(s epoch.SinkState) string {
 		all = append(all, fmt.Sprintf("%d parts", len(s.Parts)))
 	}
 	if s.Rewrite != nil {
-		all = append(all, "rewritten ("+s.Rewrite.Mode+") up to "+s.Rewrite.Cursor)
+		all = append(all, fmt.Sprintf("to be rewritten (%s) from slot %d on", s.Rewrite.Mode, s.Rewrite.Cursor))
+	}
+	if s.Rewrote != nil {
+		all = append(all, fmt.Sprintf("slots %d to %d rewritten", s.Rewrote.First, s.Rewrote.Last))
+	}
+	if s.Fill != nil {
+		all = append(all, fmt.Sprintf("filled by branch %s, %d of %d parts", s.Fill.Branch, s.Fill.Delivered, s.Fill.Parts))
+	}
+	if s.Takes != "" {
+		all = append(all, "in the place of record "+s.Takes)
 	}
 	if s.Note != "" {
 		all = append(all, s.Note)

@@ -37,7 +37,7 @@ have in common are taken.
 	}
 	p.addTo(root)
 	addConfig(root)
-	group(root, logCommand(p), showCommand(p), statusCommand(p), fsckCommand(p), raceCommand(p), stopCommand(p), stateCommand(p), savepointCommand(p), forgetCommand(p), gcCommand(p), newCommand(), versionCommand())
+	group(root, logCommand(p), showCommand(p), statusCommand(p), branchCommand(p), cutoverCommand(p), diffCommand(p), fsckCommand(p), raceCommand(p), stopCommand(p), stateCommand(p), savepointCommand(p), forgetCommand(p), gcCommand(p), newCommand(), versionCommand())
 	root.AddCommand(more...)
 	completer{place: p}.complete(root)
 	return root

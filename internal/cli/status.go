@@ -37,6 +37,57 @@ type status struct {
 	Sinks     []sinkStatus     `json:"sinks"`
 	States    []stateStatus    `json:"states"`
 	Partial   []partialStatus  `json:"partial,omitempty"`
+	// EventTimes are the watermarks, and Operators those of the operators that go by
+	// them.
+	EventTimes []timeStatus     `json:"event_times,omitempty"`
+	Operators  []operatorStatus `json:"operators,omitempty"`
+	// Branches are those that were not cleaned away, if they are more than one, and
+	// GoingBack says how the job could go back to what was live before.
+	Branches  []listedBranch `json:"branches,omitempty"`
+	GoingBack *goingBack     `json:"going_back,omitempty"`
+}
+
+// timeStatus is where an event time stands.
+type timeStatus struct {
+	EventTime string `json:"event_time"`
+	Watermark string `json:"watermark,omitempty"` // "": there is none yet
+	// HeldBy is the partition, as source/partition, that holds it where it is; "" if all
+	// are idle. Idle are those that don't hold it back.
+	HeldBy string   `json:"held_by,omitempty"`
+	Idle   []string `json:"idle,omitempty"`
+}
+
+// operatorStatus is the watermark of an operator that goes by event times.
+type operatorStatus struct {
+	Operator   string   `json:"operator"`
+	Watermark  string   `json:"watermark,omitempty"`
+	EventTimes []string `json:"event_times"`
+}
+
+// addTimes adds where the event times of the head's version stand.
+func (s *status) addTimes(ctx context.Context, job *epoch.Job, m epoch.Manifest) error {
+	if len(m.Watermarks) == 0 {
+		return nil
+	}
+	v, err := job.Version(ctx, m.Version)
+	if err != nil {
+		return err
+	}
+	for _, t := range m.TimesOf(v) {
+		s.EventTimes = append(s.EventTimes, timeStatus{t.Name, markStamp(t.Watermark), t.HeldBy, t.Idle})
+	}
+	for name, at := range sorted(m.WatermarksOf(v)) {
+		s.Operators = append(s.Operators, operatorStatus{name, markStamp(at), v.Operators[name].Times})
+	}
+	return nil
+}
+
+// markStamp is a watermark for machines; "" for none.
+func markStamp(at epoch.Moment) string {
+	if at.IsZero() {
+		return ""
+	}
+	return stamp(int64(at))
 }
 
 // sourceStatus is how far a partition has been read.
@@ -55,6 +106,27 @@ type sinkStatus struct {
 	Start     epoch.Position `json:"start"`
 	Confirmed epoch.Position `json:"confirmed"`
 	Pending   epoch.Position `json:"pending"`
+	// Dropped says that the live build lacks the sink: Pending is what it may be owed
+	// from before. GivenUp says that nobody waits for that.
+	Dropped bool `json:"dropped,omitzero"`
+	GivenUp bool `json:"given_up,omitzero"`
+	// Partitions are where its rows stand, in systems whose partitions have offsets.
+	Partitions []spanStatus `json:"partitions,omitempty"`
+	// Rewriting is how far a table's sink has been written anew; nil: it is not.
+	Rewriting *rewritingStatus `json:"rewriting,omitempty"`
+}
+
+// rewritingStatus is how far a table's sink has been written anew since a change.
+type rewritingStatus struct {
+	Mode    epoch.RewriteMode `json:"mode"`
+	Percent int               `json:"percent"`
+}
+
+func rewritingOf(r *epoch.Rewrite) *rewritingStatus {
+	if r == nil {
+		return nil
+	}
+	return &rewritingStatus{r.Mode, int(r.Cursor) * 100 / (int(epoch.AllSlots.Last) + 1)}
 }
 
 // stateStatus is how much there is of a state. Rows are those of its segments:
@@ -86,6 +158,17 @@ func statusCommand(p *place) *cobra.Command {
 		Long: `Where a job stands by its newest epoch: what it has read of its sources, what its
 sinks are known to have got, and how much state there is. It looks at the store
 alone; the job may be running or not.
+
+Of a job with several branches it also shows these, each below the one that it starts
+from: by how many positions a follower is behind, how fast it is and whether a process
+runs it, how far each has read, and how the job could go back to what was live before.
+
+Of a job with event times it tells their watermarks, which partition holds each where
+it is and which are idle, and the watermarks of the operators that go by them.
+
+Of sinks in Kafka it tells, once a build has dropped one, where the rows of each begin
+and end in each partition, by offset: where consumers leave the old topic, and where
+they begin in the new one. --json tells it always.
 
 The rows of a state are those of its segments: an entry that was changed counts
 again until its segments are merged.`,
@@ -135,13 +218,13 @@ func statusOf(ctx context.Context, job *epoch.Job, now time.Time) (status, error
 		return s, err
 	}
 	s.Alive, s.Heartbeat = owner.tell(now), owner.beat
-	for name, source := range sorted(m.Sources) {
-		for partition, at := range sorted(source.Partitions) {
-			s.Sources = append(s.Sources, sourceStatus{name, partition, at.Next, endOf(owner.beat, name, partition), at.Identity})
+	s.Sources = sourcesOf(m, owner.beat)
+	for name := range sorted(m.Sinks) {
+		sink, err := sinkStatusOf(ctx, job, m, name)
+		if err != nil {
+			return s, err
 		}
-	}
-	for name, sink := range sorted(m.Sinks) {
-		s.Sinks = append(s.Sinks, sinkStatus{name, sink.Start, sink.Confirmed, m.Position - min(sink.Confirmed, m.Position)})
+		s.Sinks = append(s.Sinks, sink)
 	}
 	for name, entry := range sorted(m.State) {
 		state, err := stateStatusOf(name, entry)
@@ -150,14 +233,33 @@ func statusOf(ctx context.Context, job *epoch.Job, now time.Time) (status, error
 		}
 		s.States = append(s.States, state)
 	}
+	s.Partial = partialsOf(m)
+	if err := s.addTimes(ctx, job, m); err != nil {
+		return s, err
+	}
+	return s, s.addBranches(ctx, job, now)
+}
+
+// sourcesOf are how far an epoch has read, and where the partitions end by its owner's
+// heartbeat, if there is one.
+func sourcesOf(m epoch.Manifest, beat *epoch.Heartbeat) (all []sourceStatus) {
+	for name, source := range sorted(m.Sources) {
+		for partition, at := range sorted(source.Partitions) {
+			all = append(all, sourceStatus{name, partition, at.Next, endOf(beat, name, partition), at.Identity})
+		}
+	}
+	return all
+}
+
+func partialsOf(m epoch.Manifest) (all []partialStatus) {
 	for name, partial := range sorted(m.Partial) {
 		p := partialStatus{State: name, Why: partial.Why}
 		if partial.Until != 0 {
 			p.Until = stamp(partial.Until)
 		}
-		s.Partial = append(s.Partial, p)
+		all = append(all, p)
 	}
-	return s, nil
+	return all
 }
 
 func endOf(beat *epoch.Heartbeat, source, partition string) *int64 {
@@ -198,7 +300,10 @@ func (s status) write(w io.Writer) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	return writeTables(w, s.sources(), s.sinks(), s.states(), s.partial(style))
+	if err := writeTables(w, s.sources(), s.times(), s.operators(), s.sinks(), s.spans(), s.states(), partialTable(s.Partial, style), s.branches(), s.offsets(), s.partialsOfOthers(style)); err != nil {
+		return err
+	}
+	return s.GoingBack.write(w)
 }
 
 func (s status) sources() *table {
@@ -213,28 +318,44 @@ func (s status) sources() *table {
 	return t
 }
 
-func (s status) sinks() *table {
-	t := newTable(text("sink"), number("confirmed"), number("position"), text("deliveries"))
-	for _, sink := range s.Sinks {
-		pending := "done"
-		if sink.Pending > 0 {
-			pending = count(sink.Pending) + " pending"
-		}
-		t.row(sink.Sink, count(sink.Confirmed), count(s.Position), pending)
+func (s status) times() *table {
+	t := newTable(text("event time"), text("watermark"), text("held by"), text("idle"))
+	for _, at := range s.EventTimes {
+		t.row(at.EventTime, markText(at.Watermark), at.HeldBy, strings.Join(at.Idle, ", "))
 	}
 	return t
 }
 
-func (s status) partial(style styles) *table {
-	t := newTable(text("partial state"), column{name: "until", paint: func(_, padded string) string { return style.warn(padded) }}, text("why"))
-	for _, p := range s.Partial {
-		until := "for ever"
-		if p.Until != "" {
-			until = strings.Replace(p.Until, "T", " ", 1)
-		}
-		t.row(p.State, until, p.Why)
+func (s status) operators() *table {
+	t := newTable(text("operator"), text("watermark"), text("of event time"))
+	for _, o := range s.Operators {
+		t.row(o.Operator, markText(o.Watermark), strings.Join(o.EventTimes, ", "))
 	}
 	return t
+}
+
+// markText is a watermark's stamp for people.
+func markText(stamp string) string {
+	if stamp == "" {
+		return "none yet"
+	}
+	return strings.Replace(stamp, "T", " ", 1)
+}
+
+func partialTable(all []partialStatus, style styles) *table {
+	t := newTable(text("partial state"), column{name: "until", paint: func(_, padded string) string { return style.warn(padded) }}, text("why"))
+	for _, p := range all {
+		t.row(p.State, p.until(), p.Why)
+	}
+	return t
+}
+
+// until is when the state will be whole, in words.
+func (p partialStatus) until() string {
+	if p.Until == "" {
+		return "for ever"
+	}
+	return strings.Replace(p.Until, "T", " ", 1)
 }
 
 func (s status) states() *table {

@@ -11,11 +11,13 @@ import (
 
 	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/vitals"
 )
 
 // stopping are the flags of stop.
 type stopping struct {
 	drain bool
+	to    string
 	wait  time.Duration
 }
 
@@ -31,6 +33,14 @@ those that stand by end with 0. With --drain it first reads all input that there
 at that moment. They see the request with their next heartbeat, every third of a
 lease. Processes that are started later are not asked.
 
+--drain --to NOW stops exactly there: what comes behind is not read. So does --drain --to
+with offsets, as import has them: TOPIC:PARTITION=OFFSET with commas between, or a file of
+these; each partition needs one, and none may have been read beyond it. The job reads on
+up to the last of them. It is finished with exactly that input then, with all outputs
+delivered, and the offsets are printed in the form that upgrade --offsets and import
+--offsets take as a file: another job, or another build, begins just there (as does run
+--fresh --from latest). Deliveries that take longer than --grace are pending: exit code 10.
+
 The command waits until the owner has let go, for at most --wait.`,
 		Args: arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -40,6 +50,7 @@ The command waits until the owner has let go, for at most --wait.`,
 	}
 	f := c.Flags()
 	f.BoolVar(&s.drain, "drain", false, "read all input of the moment before (default false)")
+	f.StringVar(&s.to, "to", "", "with --drain, read up to `offsets` and nothing behind them: NOW, TOPIC:PARTITION=OFFSET,… or a file (default all input of the moment, and what comes meanwhile)")
 	f.DurationVar(&s.wait, "wait", 2*time.Minute, "the `time` to wait for the owner at most; 0: don't wait")
 	f.Bool("json", false, "write what came of it as a JSON object (default false)")
 	return c
@@ -53,11 +64,17 @@ type stopped struct {
 	Gone    bool              `json:"gone"`             // or has ended without
 	Epoch   epoch.Epoch       `json:"epoch"`
 	Pending map[string]uint64 `json:"pending"` // positions that are to be delivered, by sink
+	// Offsets are where a job that was to stop at some has stopped, by source and partition.
+	Offsets map[string]map[string]int64 `json:"offsets,omitempty"`
 }
 
 func (s stopping) ask(c *cobra.Command, p *place, name string) error {
 	if s.wait < 0 {
 		return usagef("--wait %v: 0 or more", s.wait)
+	}
+	to, err := s.until()
+	if err != nil {
+		return err
 	}
 	ctx := c.Context()
 	job, err := p.job(ctx, name)
@@ -70,53 +87,94 @@ func (s stopping) ask(c *cobra.Command, p *place, name string) error {
 	}
 	out := stopped{Job: job.Name(), Ended: before.ended(), Gone: before.gone(), Epoch: before.head.Epoch, Pending: pendingOf(before.head)}
 	if before.ended() {
+		if s.to != "" {
+			return fmt.Errorf("%s is not running, so that nobody reads up to there: it stands at epoch %d; run it, and ask again", job.Name(), out.Epoch)
+		}
 		return out.write(c)
 	}
-	kind := epoch.StopRequest
-	if s.drain {
-		kind = epoch.DrainRequest
-	}
-	request, err := job.Ask(ctx, kind, epoch.ThisProcess().String())
+	request, err := s.request(ctx, job, to)
 	if err != nil {
 		return err
 	}
 	out.Request = request.N
-	if s.wait > 0 {
-		after, err := awaitEnd(ctx, p.env, job, s.wait)
-		if err != nil {
-			return err
-		}
-		out.Ended, out.Gone, out.Epoch, out.Pending = true, after.gone(), after.head.Epoch, pendingOf(after.head)
+	if s.wait == 0 {
+		return out.write(c)
 	}
-	return out.write(c)
+	after, err := awaitEnd(ctx, p.env, job, request, s.wait)
+	if err != nil {
+		return err
+	}
+	out.Ended, out.Gone, out.Epoch, out.Pending = true, after.gone(), after.head.Epoch, pendingOf(after.head)
+	if s.to == "" {
+		return out.write(c)
+	}
+	if after.head.Request < request.N {
+		return fmt.Errorf("%s has ended before it had read up to there; it stands at epoch %d. Its log says why; run it, and ask again", job.Name(), out.Epoch)
+	}
+	out.Offsets = offsetsOf(after.head)
+	if err := out.write(c); err != nil || len(out.Pending) == 0 {
+		return err
+	}
+	return outcome(exitPending)
 }
 
-// lookEvery is the time between two looks at an owner.
-const lookEvery = 100 * time.Millisecond
+// until reads where the job is to stop; nil stands for where the sources end.
+func (s stopping) until() (map[string]int64, error) {
+	switch {
+	case s.to != "" && !s.drain:
+		return nil, usagef("--to %.80s: only with --drain", s.to)
+	case s.to == "" || s.to == "NOW":
+		return nil, nil
+	}
+	given, err := parseOffsets("to", []string{s.to})
+	if err == nil && (len(given.groups) > 0 || len(given.offsets) == 0) {
+		err = usagef("--to %.80s: NOW, or offsets as TOPIC:PARTITION=OFFSET", s.to)
+	}
+	return given.offsets, err
+}
 
-// awaitEnd waits until the job's owner has let go.
-func awaitEnd(ctx context.Context, e *env.Env, job *epoch.Job, most time.Duration) (ownership, error) {
-	late := e.Clock.NewTimer(most)
-	defer late.Stop()
-	look := e.Clock.NewTimer(lookEvery)
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C():
-			look.Reset(lookEvery)
-		case <-late.C():
-			o, err := ownershipOf(ctx, job)
-			if err == nil && !o.ended() {
-				err = fmt.Errorf("%s: asked to stop, but %s (%s) has not let go within %v; it goes on trying, `sluice status %s` tells how it is", job.Name(), o.head.Owner, o.head.Writer, most, job.Name())
-			}
-			return o, err
-		case <-ctx.Done():
-			return ownership{}, ctx.Err()
-		}
-		if o, err := ownershipOf(ctx, job); err != nil || o.ended() {
-			return o, err
+// request makes the request.
+func (s stopping) request(ctx context.Context, job *epoch.Job, to map[string]int64) (epoch.Request, error) {
+	by := epoch.ThisProcess().String()
+	switch {
+	case s.to != "":
+		return job.AskDrainTo(ctx, to, by)
+	case s.drain:
+		return job.Ask(ctx, epoch.DrainRequest, by)
+	}
+	return job.Ask(ctx, epoch.StopRequest, by)
+}
+
+// offsetsOf are where an epoch stands in its sources.
+func offsetsOf(m epoch.Manifest) map[string]map[string]int64 {
+	all := map[string]map[string]int64{}
+	for name, source := range m.Sources {
+		all[name] = map[string]int64{}
+		for partition, at := range source.Partitions {
+			all[name][partition] = at.Next
 		}
 	}
+	return all
+}
+
+// awaitEnd waits until the job's owner has let go. A request that it calls not met is an
+// error.
+func awaitEnd(ctx context.Context, e *env.Env, job *epoch.Job, request epoch.Request, most time.Duration) (o ownership, err error) {
+	ended, err := await(ctx, e.Clock, most, func() (bool, error) {
+		if o, err = ownershipOf(ctx, job); err != nil {
+			return false, err
+		}
+		for _, u := range o.head.Unmet {
+			if u.Request == request.N {
+				return false, fmt.Errorf("%s: request %d is not met: %s", job.Name(), u.Request, u.Why)
+			}
+		}
+		return o.ended(), nil
+	})
+	if err == nil && !ended {
+		err = fmt.Errorf("%s: asked to stop, but %s (%s) has not let go within %v; it goes on trying, `sluice status %s` tells how it is", job.Name(), o.head.Owner, o.head.Writer, most, job.Name())
+	}
+	return o, err
 }
 
 func (s stopped) write(c *cobra.Command) error {
@@ -134,6 +192,9 @@ func (s stopped) write(c *cobra.Command) error {
 	default:
 		text = fmt.Sprintf("%s has stopped at epoch %d", s.Job, s.Epoch)
 	}
+	if s.Offsets != nil {
+		text = "# " + text + ", with all input before these offsets"
+	}
 	if s.Ended && len(s.Pending) > 0 {
 		var sinks []string
 		for name, n := range sorted(s.Pending) {
@@ -141,11 +202,17 @@ func (s stopped) write(c *cobra.Command) error {
 		}
 		text += "; deliveries pending: " + strings.Join(sinks, ", ") + ", which the next run makes first"
 	}
+	for source, parts := range sorted(s.Offsets) {
+		for partition, at := range sorted(parts) {
+			text += fmt.Sprintf("\n%s:%s=%d", source, partition, at)
+		}
+	}
 	_, err := io.WriteString(c.OutOrStdout(), text+"\n")
 	return err
 }
 
-// ownership is who owns the live branch, as far as the store tells.
+// ownership is who owns a branch, the live one if nothing else is said, as far as the
+// store tells.
 type ownership struct {
 	head epoch.Manifest
 	beat *epoch.Heartbeat // of the head's owner; nil: none
@@ -187,7 +254,11 @@ func (o ownership) tell(now time.Time) string {
 		return "has given no heartbeat yet"
 	}
 	age := now.Sub(time.UnixMicro(o.beat.Time)).Round(time.Second)
-	text := fmt.Sprintf("is %s, heartbeat %v ago by its clock", o.beat.Role, max(age, 0))
+	does := "is " + o.beat.Role
+	if o.beat.Role == string(vitals.Follower) {
+		does = "follows"
+	}
+	text := fmt.Sprintf("%s, heartbeat %v ago by its clock", does, max(age, 0))
 	if o.beat.RecordsPerSecond > 0 {
 		text += fmt.Sprintf(", %s records/s", count(o.beat.RecordsPerSecond))
 	}

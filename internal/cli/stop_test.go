@@ -2,7 +2,9 @@ package cli_test
 
 import (
 	"encoding/json/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,6 +66,79 @@ func TestStopFromElsewhere(t *testing.T) {
 	}
 	if out := job.sluice("stop"); !strings.HasPrefix(out, "follow is not running; it stands at epoch ") {
 		t.Errorf("a second stop says %q", out)
+	}
+}
+
+// stop --drain --to ends a job at offsets, and prints them so that another begins there.
+func TestStopAtOffsets(t *testing.T) {
+	t.Parallel()
+	job := startJob(t, "follow", "--lease", "300ms", "--epoch", "10ms")
+	job.wait("committed")
+	fails := func(code int, says string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("sluice", append([]string{"stop"}, args...)...)
+		cmd.Dir, cmd.Env = job.cmd.Dir, job.cmd.Env
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != code || !strings.Contains(string(out), says) {
+			t.Errorf("stop %v has ended with %d and said %q, want %d and %q", args, cmd.ProcessState.ExitCode(), out, code, says)
+		}
+	}
+	fails(2, "only with --drain", "--to", "NOW")
+	fails(2, "--to then=now=: \"then=now=\": expected a number behind the =", "--drain", "--to", "then=now=")
+	fails(2, "NOW, or offsets", "--drain", "--to", "group:readers")
+	fails(1, "request 1 is not met: source orders, partition orders.jsonl: offset 3 is asked for, and it has been read to 62 already", "--drain", "--to", "orders.jsonl=3")
+
+	// What is written meanwhile, as two lines, is read up to the end of the first.
+	line := `{"User":"bob","Shop":{"City":"Oslo","Number":1},"Cents":1200}` + "\n"
+	stopped := make(chan string)
+	go func() {
+		cmd := exec.Command("sluice", "stop", "--drain", "--to", "orders:orders.jsonl=124", "--json")
+		cmd.Dir, cmd.Env = job.cmd.Dir, job.cmd.Env
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			out = append(out, err.Error()...)
+		}
+		stopped <- string(out)
+	}()
+	job.wait("nothing behind the offsets is read")
+	f, err := os.OpenFile(filepath.Join(job.cmd.Dir, "orders.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(line + line)
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := <-stopped; !strings.Contains(out, `"ended":true`) || !strings.Contains(out, `"offsets":{"orders":{"orders.jsonl":124}}`) {
+		t.Errorf("stop says %q", out)
+	}
+	if line := job.wait("stopped"); !strings.Contains(line, `"exit_code":0`) || !strings.Contains(line, `"why":"drain to requested by process `) {
+		t.Errorf("the last event is %s", line)
+	}
+	if end := job.end(); end.ExitStatus() != 0 {
+		t.Errorf("it has ended with %v", end)
+	}
+	fails(1, "follow is not running", "--drain", "--to", "NOW")
+
+	// What is printed is a file of offsets.
+	second := job.another("follow", "--lease", "300ms", "--epoch", "10ms")
+	second.wait("committed")
+	out := second.sluice("stop", "--drain", "--to", "NOW")
+	if !strings.HasPrefix(out, "# follow has stopped at epoch ") || !strings.HasSuffix(out, "\norders:orders.jsonl=186\n") {
+		t.Errorf("stop says %q", out)
+	}
+	if end := second.end(); end.ExitStatus() != 0 {
+		t.Errorf("the second run has ended with %v", end)
+	}
+	if err := os.WriteFile(filepath.Join(job.cmd.Dir, "offsets"), []byte(out), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("follow", "import", "--store", "elsewhere", "--offsets", "offsets", "--json")
+	cmd.Dir, cmd.Env = job.cmd.Dir, job.cmd.Env
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `"next":186`) {
+		t.Errorf("import says %q (%v)", out, err)
 	}
 }
 

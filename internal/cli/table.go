@@ -18,6 +18,7 @@ type table struct {
 type column struct {
 	name    string
 	numbers bool
+	asIs    bool                             // the name is somebody's own, and not written in capitals
 	paint   func(cell, padded string) string // colours a cell; nil: none
 }
 
@@ -40,7 +41,9 @@ const gap = "  "
 func (t *table) write(w io.Writer) error {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
-		names[i] = strings.ToUpper(c.name)
+		if names[i] = c.name; !c.asIs {
+			names[i] = strings.ToUpper(c.name)
+		}
 	}
 	widths := make([]int, len(t.columns))
 	for _, row := range append([][]string{names}, t.rows...) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
 )
 
 // terminal returns the width of the terminal that w is; ok is false if it is
@@ -72,3 +74,24 @@ func (s styles) head(text string) string { return s.sgr("1", text) }
 func (s styles) bad(text string) string  { return s.sgr("31", text) }
 func (s styles) warn(text string) string { return s.sgr("33", text) }
 func (s styles) good(text string) string { return s.sgr("32", text) }
+
+// sure asks a person on the terminal, and takes only a yes for one. Where there is no
+// terminal nobody can be asked, and the flag has to say it.
+func sure(c *cobra.Command, question, flag string) (bool, error) {
+	in, isFile := c.InOrStdin().(*os.File)
+	if !isFile || !term.IsTerminal(in.Fd()) {
+		return false, usagef("%s: there is no terminal on which to ask: %s Say so with %s", c.CommandPath(), question, flag)
+	}
+	if _, err := fmt.Fprintf(c.ErrOrStderr(), "%s [y/N] ", question); err != nil {
+		return false, err
+	}
+	answer, err := bufio.NewReader(io.LimitReader(in, maxAnswer)).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return false, err
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
+}
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 1 << 10

@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
+
+	"github.com/sluicestream/sluice/internal/compare"
 )
 
 // listError has a list to tell.
@@ -38,3 +43,27 @@ type quiet struct{ cause error }
 
 func (*quiet) Error() string   { return "it can't start" }
 func (e *quiet) Unwrap() error { return e.cause }
+
+// How a branch follows is told with what was compared: in words, and in events as
+// sluice diff has it.
+func TestFollowedIsTold(t *testing.T) {
+	p := FollowProgress{
+		Stage: "caught up", Branch: "upgrade-1", Position: 7, Lag: 1, Objections: []string{"too many differ", "not yet"},
+		Results: []compare.Result{{
+			Sink: "out", Counts: compare.Counts{Equal: 5, Changed: 1}, Columns: []compare.ColumnCount{{Column: "Cents", Rows: 1}},
+			Samples: []compare.Sample{{After: 6, To: 7, Key: `"ann"`, Columns: []compare.ColumnSample{{Column: "Cents", Old: "1", New: "2"}}}},
+		}},
+	}
+	for events, want := range map[bool]string{
+		false: `msg=following job=spend stage="caught up" branch=upgrade-1 position=7 lag=1 compared="out: 5 equal, 1 changed, 0 only old, 0 only new" objections="too many differ; not yet"`,
+		true: `"event":"following","job":"spend","stage":"caught up","branch":"upgrade-1","position":7,"lag":1,` +
+			`"compared":[{"sink":"out","after":0,"to":0,"equal":5,"changed":1,"only_old":0,"only_new":0,"columns":{"Cents":1},` +
+			`"samples":[{"after":6,"to":7,"key":"\"ann\"","columns":[{"column":"Cents","old":"1","new":"2"}]}]}],"objections":"too many differ; not yet"`,
+	} {
+		var out, errs bytes.Buffer
+		newReport("spend", &out, &errs, events, slog.LevelInfo, nil).followed(p, true)
+		if told := out.String() + errs.String(); !strings.Contains(told, want) {
+			t.Errorf("events %v:\n%s\nexpected\n%s", events, told, want)
+		}
+	}
+}

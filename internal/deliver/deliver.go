@@ -21,14 +21,19 @@ import (
 
 // Owed is an epoch's outbox for one sink, to be delivered.
 type Owed struct {
-	From, To epoch.Position
+	From, To epoch.Position // [epoch.Owed]'s, as are Part and Gap
+	Part     int
+	Gap      epoch.Position
 	Live     epoch.Generation
 	Branch   string
 	Epoch    epoch.Epoch
 	Manifest string // sha256
 	Outbox   []epoch.Object
 	Parted   bool // each object is delivered by itself
-	Sources  map[string]epoch.SourceState
+	// SkipEqual asks the sink to leave rows out that it has.
+	SkipEqual bool
+	Filling   bool // [connector.Delivery]'s
+	Sources   map[string]epoch.SourceState
 }
 
 // Offsets are a source's offsets, as connectors have them.
@@ -52,14 +57,22 @@ type Options struct {
 	Sink   connector.Sink
 	Target connector.Target
 	// Record is the id of the sink's record by the newest manifest, Confirmed the
-	// position delivered by that.
+	// position delivered by that, Span where its rows stand then, and Fill how far it has
+	// been filled.
 	Record    string
 	Confirmed epoch.Position
+	Span      *epoch.Span
+	Fill      epoch.Fill
 	// Newer tells, by reading the log anew, whether another owner explains what
-	// can't be explained otherwise: its error is then what stops the delivery.
-	Newer func(ctx context.Context) error
+	// can't be explained otherwise: its error is then what stops the delivery. disagrees
+	// says that it is what the sink holds.
+	Newer func(ctx context.Context, disagrees bool) error
 	// Groups names, by source, the groups whose offsets are told with the rows.
 	Groups map[string]string
+	// Hold, if not nil, is called before anything is delivered, or with Filling before the
+	// first delivery that does not fill the sink: it may wait.
+	Hold    func(ctx context.Context)
+	Filling bool
 	// Delivered, if not nil, is called after each delivery.
 	Delivered func()
 }
@@ -68,10 +81,15 @@ type Options struct {
 type Deliverer struct {
 	o Options
 
+	ceased context.Context // ends with Cease
+	cease  context.CancelFunc
+
 	mu        sync.Mutex
 	owed      []Owed
 	confirmed epoch.Position
-	head      Owed          // the newest that was added
+	span      *epoch.Span   // as of confirmed
+	fill      epoch.Fill    // Delivered and Through
+	head      Owed          // the newest that was added and does not fill
 	changed   chan struct{} // closed and replaced at each change
 	failing   string        // the error of the last try, while it is being tried again
 }
@@ -88,15 +106,25 @@ const (
 
 // New returns a deliverer.
 func New(o Options) *Deliverer {
-	return &Deliverer{o: o, confirmed: o.Confirmed, changed: make(chan struct{})}
+	d := &Deliverer{o: o, confirmed: o.Confirmed, span: o.Span, fill: o.Fill, changed: make(chan struct{})}
+	d.ceased, d.cease = context.WithCancel(context.Background())
+	return d
 }
+
+// Cease has nothing begun any more: Run ends behind the delivery that is under way,
+// whatever becomes of that.
+func (d *Deliverer) Cease() { d.cease() }
 
 // Add adds what is owed next.
 func (d *Deliverer) Add(o Owed) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.owed = append(d.owed, o)
-	d.head = o
+	if o.fills() {
+		d.head.To = max(d.head.To, o.To)
+	} else {
+		d.head = o
+	}
 	d.notify()
 }
 
@@ -110,6 +138,32 @@ func (d *Deliverer) Confirmed() epoch.Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.confirmed
+}
+
+// Filled is how many parts the sink has of what fills it, and through which epoch; the
+// number of all parts is not known here.
+func (d *Deliverer) Filled() (delivered int, through epoch.Epoch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fill.Delivered, d.fill.Through
+}
+
+// Reached is the position up to which the sink has everything, and where its rows stand
+// then; nil if its system has no offsets.
+func (d *Deliverer) Reached() (epoch.Position, *epoch.Span) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.confirmed, d.span
+}
+
+// SpanOf is where the rows stand of the record that a target's last call has found or
+// written; nil if its system has no offsets.
+func SpanOf(t connector.Target) *epoch.Span {
+	if t, ok := t.(connector.SpanTarget); ok {
+		span := epoch.Span(t.Span())
+		return &span
+	}
+	return nil
 }
 
 // Pending is the number of epochs that are owed.
@@ -143,14 +197,29 @@ func (d *Deliverer) Wait(ctx context.Context, n int) error {
 	}
 }
 
-// Run delivers until ctx ends. Its error is what a person must decide about.
+// Run delivers until ctx ends, or it is to cease. Its error is what a person must decide
+// about.
 func (d *Deliverer) Run(ctx context.Context) error {
+	between, end := context.WithCancel(ctx) // what holds while nothing is being delivered
+	defer end()
+	defer context.AfterFunc(d.ceased, end)()
 	pause := firstPause
 	var told complaint
+	held := d.o.Hold == nil
+	if !held && !d.o.Filling {
+		d.o.Hold(between)
+		held = true
+	}
 	for {
-		next, ok := d.next(ctx)
+		next, ok := d.next(between)
 		if !ok {
 			return nil
+		}
+		if !held && !next.fills() {
+			d.o.Hold(between)
+			if held = true; d.ceased.Err() != nil {
+				return nil
+			}
 		}
 		err := d.deliver(ctx, next)
 		switch {
@@ -161,16 +230,18 @@ func (d *Deliverer) Run(ctx context.Context) error {
 			d.done(next)
 		case stops(err):
 			return err
+		case d.ceased.Err() != nil:
+			return nil
 		default:
 			d.fails(err)
 			// Whoever was fenced by a newer owner must not fence that one (D7).
-			if newer := d.o.Newer(ctx); newer != nil && stops(newer) {
+			if newer := d.o.Newer(ctx, false); newer != nil && stops(newer) {
 				return newer
 			}
 			if told.due(d.o.Env.Clock.Now()) {
 				d.o.Log.Warn("delivery failed, trying again", "sink", d.o.Name, "position", next.To, "pause", pause, "error", err)
 			}
-			if env.Pause(ctx, d.o.Env.Clock, pause) != nil {
+			if env.Pause(between, d.o.Env.Clock, pause) != nil {
 				return nil
 			}
 			pause = min(2*pause, lastPause)
@@ -199,6 +270,10 @@ func (d *Deliverer) next(ctx context.Context) (Owed, bool) {
 	for {
 		d.mu.Lock()
 		changed := d.changed
+		if d.ceased.Err() != nil {
+			d.mu.Unlock()
+			return Owed{}, false
+		}
 		if len(d.owed) > 0 {
 			next := d.owed[0]
 			d.mu.Unlock()
@@ -214,10 +289,14 @@ func (d *Deliverer) next(ctx context.Context) (Owed, bool) {
 }
 
 func (d *Deliverer) done(o Owed) {
+	span := SpanOf(d.o.Target)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.owed = d.owed[1:]
-	d.confirmed = o.To
+	d.confirmed, d.span = o.To, span
+	if o.fills() {
+		d.fill.Delivered, d.fill.Through = o.Part+o.parts(), o.Epoch
+	}
 	d.failing = ""
 	d.notify()
 	if d.o.Delivered != nil {
@@ -249,26 +328,45 @@ type part struct {
 	last     bool
 }
 
+// fills tells whether what is owed fills the sink before a cut: it is parts of the
+// position that the sink stands at.
+func (o Owed) fills() bool { return o.From == o.To }
+
+// parts is the number of pieces that are delivered by themselves.
+func (o Owed) parts() int {
+	if o.Parted {
+		return len(o.Outbox)
+	}
+	return 1
+}
+
 // parts cuts up what is owed where that was settled when it was frozen (D9).
 func parts(o Owed) []part {
-	if !o.Parted {
-		return []part{{o, epoch.Place{Position: o.From}, epoch.Place{Position: o.To}, o.Outbox, true}}
-	}
-	out := make([]part, len(o.Outbox))
-	for i := range o.Outbox {
-		from, to := epoch.Place{Position: o.From, Part: i}, epoch.Place{Position: o.From, Part: i + 1}
-		last := i == len(o.Outbox)-1
+	out := make([]part, o.parts())
+	for i := range out {
+		from, to := epoch.Place{Position: o.From, Part: o.Part + i}, epoch.Place{Position: o.From, Part: o.Part + i + 1}
+		last := i == len(out)-1 && !o.fills()
 		if last {
 			to = epoch.Place{Position: o.To}
 		}
-		out[i] = part{o, from, to, o.Outbox[i : i+1], last}
+		box := o.Outbox
+		if o.Parted {
+			box = o.Outbox[i : i+1]
+		}
+		out[i] = part{o, from, to, box, last}
 	}
 	return out
 }
 
+// errCeased says that the rest of a delivery is left to others.
+var errCeased = errors.New("nothing is delivered any more")
+
 // deliver delivers what is owed, part by part.
 func (d *Deliverer) deliver(ctx context.Context, o Owed) error {
-	for _, p := range parts(o) {
+	for i, p := range parts(o) {
+		if i > 0 && d.ceased.Err() != nil {
+			return errCeased
+		}
 		if err := d.deliverPart(ctx, p); err != nil {
 			return err
 		}
@@ -284,7 +382,7 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 	}
 	reason := "what stands there under this position is not what is to be delivered"
 	verdict, found, err := d.o.Target.Deliver(ctx, &connector.Delivery{
-		Record: d.record(p), Key: box.Key, Schema: box.Row, Rows: box.Rows(ctx), Offsets: d.groupOffsets(p),
+		Record: d.record(p), Key: box.Key, Schema: box.Row, Rows: box.Rows(ctx), SkipEqual: p.SkipEqual, Offsets: d.groupOffsets(p), Filling: p.Filling,
 		Decide: func(found *connector.SinkRecord) connector.Verdict {
 			step, why := epoch.DecideDelivery(d.view(p, found))
 			if step == epoch.Disagree {
@@ -295,7 +393,7 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 	})
 	switch {
 	case errors.Is(err, connector.ErrRejected):
-		if newer := d.o.Newer(ctx); newer != nil {
+		if newer := d.o.Newer(ctx, false); newer != nil {
 			return newer
 		}
 		return &RejectedError{
@@ -307,7 +405,7 @@ func (d *Deliverer) deliverPart(ctx context.Context, p part) error {
 	case err != nil || verdict != connector.Disagree:
 		return err
 	}
-	if err := d.o.Newer(ctx); err != nil {
+	if err := d.o.Newer(ctx, true); err != nil {
 		return err
 	}
 	return &DisagreeError{
@@ -343,7 +441,7 @@ func (d *Deliverer) view(o part, found *connector.SinkRecord) epoch.DeliveryView
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := epoch.DeliveryView{
-		From: o.from, To: o.to, Manifest: o.Manifest,
+		From: o.from, To: o.to, Gap: o.Gap, Manifest: o.Manifest,
 		ID: d.o.Record, Confirmed: d.confirmed, Head: d.head.To, HeadManifest: d.head.Manifest,
 	}
 	if found != nil {
@@ -354,8 +452,9 @@ func (d *Deliverer) view(o part, found *connector.SinkRecord) epoch.DeliveryView
 	return v
 }
 
-// RejectedError says that a sink refuses a row for what it holds. Nothing of the
-// delivery was written, and it stays owed.
+// RejectedError says that a sink refuses a row for what it holds, or the job's user.
+// Nothing of the delivery was written, and it stays owed. A restart comes to the same
+// end.
 type RejectedError struct {
 	epoch.At
 	// Sink is the sink's name, Position that of the delivery.
@@ -373,6 +472,9 @@ func (e *RejectedError) Error() string {
 
 // Unwrap returns the cause.
 func (e *RejectedError) Unwrap() error { return e.Cause }
+
+// ExitCode is the exit code of the command line.
+func (e *RejectedError) ExitCode() int { return 15 }
 
 // DisagreeError says that a sink and the epoch log disagree about what has been
 // delivered (rule D4). Nothing was written.

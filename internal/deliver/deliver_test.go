@@ -68,12 +68,13 @@ type hasty struct{ env.Clock }
 func (h hasty) NewTimer(time.Duration) env.Timer { return h.Clock.NewTimer(0) }
 
 func newDeliverer(t *testing.T, f *fakeSink, newer func(context.Context) error) *Deliverer {
+	explain := func(ctx context.Context, _ bool) error { return newer(ctx) }
 	t.Helper()
 	world := env.Real()
 	world.Clock = hasty{world.Clock}
 	return New(Options{
 		Env: world, Log: slog.New(slog.DiscardHandler), Store: store.NewMemory(), Job: "job", Task: "0.0",
-		Name: "out", Sink: f, Target: f, Record: "made", Newer: newer,
+		Name: "out", Sink: f, Target: f, Record: "made", Newer: explain,
 	})
 }
 
@@ -317,5 +318,77 @@ func TestADuelEndsAfterOneBlow(t *testing.T) {
 	}
 	if len(f.applied) > 0 {
 		t.Error("it was delivered again")
+	}
+}
+
+// slowSink tells when a delivery is under way, and ends it when it is told to.
+type slowSink struct {
+	*fakeSink
+	began, end chan struct{}
+}
+
+func (s slowSink) Deliver(ctx context.Context, d *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	s.began <- struct{}{}
+	select {
+	case <-s.end:
+		return s.fakeSink.Deliver(ctx, d)
+	case <-ctx.Done():
+		return 0, nil, ctx.Err()
+	}
+}
+
+// Who is to cease brings the delivery to its end that is under way, and begins none.
+func TestCeaseEndsBehindWhatIsUnderWay(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for name, failing := range map[string]error{"it succeeds": nil, "it fails": errors.New("connection lost")} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSink{record: at(0)}
+			if failing != nil {
+				f.fail = []error{failing}
+			}
+			slow := slowSink{f, make(chan struct{}), make(chan struct{})}
+			d := newDeliverer(t, f, noneNewer)
+			d.o.Target = slow
+			d.Add(owed(1))
+			d.Add(owed(2))
+			ended := make(chan error)
+			go func() { ended <- d.Run(t.Context()) }()
+			<-slow.began
+			d.Cease()
+			slow.end <- struct{}{}
+			if err := <-ended; err != nil { // a second delivery would hang at its beginning
+				t.Fatal(err)
+			}
+			want := epoch.Position(1)
+			if failing != nil {
+				want = 0
+			}
+			if d.Confirmed() != want || len(f.applied) != int(want) {
+				t.Errorf("confirmed up to %d, applied %v, want %d", d.Confirmed(), f.applied, want)
+			}
+		})
+	}
+}
+
+// Who is to cease doesn't wait any more for what holds a first delivery back.
+func TestCeaseEndsAHold(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	f := &fakeSink{record: at(0)}
+	d := newDeliverer(t, f, noneNewer)
+	holds := make(chan struct{})
+	d.o.Hold = func(ctx context.Context) {
+		close(holds)
+		<-ctx.Done()
+	}
+	d.Add(owed(1))
+	ended := make(chan error)
+	go func() { ended <- d.Run(t.Context()) }()
+	<-holds
+	d.Cease()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if len(f.applied) != 0 {
+		t.Errorf("applied %v, want nothing", f.applied)
 	}
 }

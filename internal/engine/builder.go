@@ -34,7 +34,7 @@ func (g *Graph) Build() error {
 	for _, s := range g.states {
 		s.KeyMeaning = g.stages[s.Stage-1].meaning
 		var err error
-		if s.Carrier, err = s.newCarrier(carry.Target{Kind: s.Kind, Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: s.Form}); err != nil {
+		if s.Carrier, err = s.newCarrier(carry.Target{Kind: s.Kind, Limit: s.Limit, Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: s.Form}); err != nil {
 			b.faults = append(b.faults, fmt.Sprintf("state %q: %v", s.Name, err))
 		}
 	}

@@ -19,10 +19,23 @@ type Epoch struct {
 	Now int64
 	// Runs is the order of reading.
 	Runs []epoch.Run
+	// Covered are the epochs of another branch that this one covers, and Steps how
+	// they lie in Runs, if there is more than one.
+	Covered []epoch.Manifest
+	Steps   []epoch.Step
+	// Reached, if not nil, is the epoch of the other branch whose offsets this one has
+	// come to by itself.
+	Reached *epoch.Manifest
 	// Edits are the entries that were deleted by request before the first record, and
-	// Request is the newest of the requests; 0: none.
-	Edits   []epoch.Edit
-	Request uint64
+	// Request is the newest of the requests; 0: none. If they are a part of one only,
+	// behind which others come, EditsOf is that request, and Request is 0.
+	Edits            []epoch.Edit
+	Request, EditsOf uint64
+	// Rewritten is the part of a table's sink that was written anew; nil: none.
+	Rewritten *Rewriting
+	// Idle are the partitions, by event time, that held no watermark back; see
+	// [epoch.Manifest].
+	Idle map[string][]string
 	// Offsets are where the partitions of each source stand at the epoch's end.
 	Offsets map[string]map[string]connector.Offset
 	// Records, DeadLetters and Bytes count what was read, what of it went to
@@ -39,6 +52,7 @@ type Epoch struct {
 	changes [][]*state.Changes
 	outputs []output
 	frozen  atomic.Int64 // bytes of the outputs
+	counts  timeCounts
 	pause   atomic.Int64 // longest of a shard, in nanoseconds
 }
 
@@ -65,6 +79,7 @@ type output struct {
 
 func (r *Run) newEpoch(now int64) *Epoch {
 	e := &Epoch{Now: now, run: r, Done: make(chan struct{}), outputs: make([]output, len(r.graph.sinks))}
+	e.counts.ahead = make([]atomic.Int64, len(r.graph.times))
 	e.changes = make([][]*state.Changes, len(r.graph.states))
 	for i := range e.changes {
 		e.changes[i] = make([]*state.Changes, r.shards)

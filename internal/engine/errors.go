@@ -89,6 +89,7 @@ type DeadLetter struct {
 	Key      string
 	// Error is what went wrong.
 	Error string
-	// Bytes is the record's value as it was read.
-	Bytes []byte
+	// RecordKey and Bytes are the record's own key, if the source has such, and its
+	// value, as they were read.
+	RecordKey, Bytes []byte
 }

@@ -20,9 +20,14 @@ type Keyed[K comparable, T any] struct {
 
 // Stage is the typed half of a keyed stage: what all operators of it share.
 type Stage[K comparable] struct {
-	id   int
-	keys *schema.Key[K]
+	id    int
+	keys  *schema.Key[K]
+	times []*EventTime
 }
+
+// Times are the places at which the stage's records have got their times; none: they
+// have none.
+func (s *Stage[K]) Times() []*EventTime { return s.times }
 
 // Keys returns the keys' codec.
 func (s *Stage[K]) Keys() *schema.Key[K] { return s.keys }
@@ -70,7 +75,10 @@ type item[K comparable, T any] struct {
 }
 
 // piece is what one sender has for one shard, of one batch.
-type piece[K comparable, T any] struct{ items []item[K, T] }
+type piece[K comparable, T any] struct {
+	items []item[K, T]
+	times []int64 // of the items, where these have such
+}
 
 // exchange sends records from where they are to the shard that owns their key.
 type exchange[K comparable, T any] struct {
@@ -78,12 +86,14 @@ type exchange[K comparable, T any] struct {
 	key   func(T) K
 	node  *Node[T]
 	copy  func(T) T // nil: the type holds nothing that could be shared
+	timed bool
 	free  freeList[*piece[K, T]]
 }
 
 // KeyBy adds a keyed stage that the records of from reach by their key.
-// function is the name of key, if it has one.
-func KeyBy[K comparable, T any](g *Graph, from *Node[T], keys *schema.Key[K], key func(T) K, function string) (Keyed[K, T], error) {
+// function is the name of key, if it has one, times are the places where the records
+// have got their times.
+func KeyBy[K comparable, T any](g *Graph, from *Node[T], keys *schema.Key[K], key func(T) K, function string, times []*EventTime) (Keyed[K, T], error) {
 	copyOf, shares, err := schema.Copier[T]()
 	if err != nil {
 		return Keyed[K, T]{}, err
@@ -91,8 +101,8 @@ func KeyBy[K comparable, T any](g *Graph, from *Node[T], keys *schema.Key[K], ke
 	if !shares {
 		copyOf = nil
 	}
-	x := &exchange[K, T]{stage: &Stage[K]{id: len(g.stages) + 1, keys: keys}, key: key, node: new(Node[T]), copy: copyOf, free: newFreeList[*piece[K, T]](piecesKept)}
-	g.stages = append(g.stages, &stageSpec{id: x.stage.id, key: keys.Schema(), function: function, start: x.start})
+	x := &exchange[K, T]{stage: &Stage[K]{id: len(g.stages) + 1, keys: keys, times: times}, key: key, node: new(Node[T]), copy: copyOf, timed: len(times) > 0, free: newFreeList[*piece[K, T]](piecesKept)}
+	g.stages = append(g.stages, &stageSpec{id: x.stage.id, key: keys.Schema(), function: function, times: times, start: x.start})
 	from.Consume(x.writer)
 	return Keyed[K, T]{x.stage, x.node}, nil
 }
@@ -103,6 +113,7 @@ type exchangeWriter[K comparable, T any] struct {
 	in      *Instance
 	pieces  []*piece[K, T]
 	staged  []item[K, T] // not hashed yet
+	times   []int64      // of these
 	strings bool         // keys are strings
 	scratch []byte
 }
@@ -132,6 +143,9 @@ func (w *exchangeWriter[K, T]) take(v *T) {
 		last := &w.staged[len(w.staged)-1]
 		last.value = w.x.copy(last.value)
 	}
+	if w.x.timed {
+		w.times = append(w.times, w.in.time)
+	}
 	if len(w.staged) == ahead {
 		w.route()
 	}
@@ -154,8 +168,11 @@ func (w *exchangeWriter[K, T]) route() {
 		it.hash = xxhash.Sum64(w.scratch)
 		p := w.pieces[shardOf(it.hash, len(w.pieces))]
 		p.items = append(p.items, *it)
+		if w.x.timed {
+			p.times = append(p.times, w.times[i])
+		}
 	}
-	w.staged = w.staged[:0]
+	w.staged, w.times = w.staged[:0], w.times[:0]
 }
 
 // isString tells whether K is a string type.
@@ -171,8 +188,10 @@ func firstByte[K comparable](k *K) byte {
 
 func (w *exchangeWriter[K, T]) drop(record uint64) {
 	w.staged = dropRecord(w.staged, record)
+	w.times = w.times[:min(len(w.times), len(w.staged))]
 	for _, p := range w.pieces {
 		p.items = dropRecord(p.items, record)
+		p.times = p.times[:min(len(p.times), len(p.items))]
 	}
 }
 
@@ -223,6 +242,7 @@ type applier[K comparable, T any] struct {
 
 type cursor[K comparable, T any] struct {
 	items []item[K, T]
+	times []int64
 	at    int
 }
 
@@ -230,9 +250,10 @@ type cursor[K comparable, T any] struct {
 func (s *applier[K, T]) apply(pieces []pieceOf) {
 	s.heads = s.heads[:0]
 	for _, p := range pieces {
-		if items := p.(*piece[K, T]).items; len(items) > 0 {
-			s.heads = append(s.heads, cursor[K, T]{items: items})
-			sample(&s.hot, items)
+		p := p.(*piece[K, T])
+		if len(p.items) > 0 {
+			s.heads = append(s.heads, cursor[K, T]{items: p.items, times: p.times})
+			sample(&s.hot, p.items)
 		}
 	}
 	for len(s.heads) > 1 && s.in.failed == nil {
@@ -243,6 +264,9 @@ func (s *applier[K, T]) apply(pieces []pieceOf) {
 			}
 		}
 		h := &s.heads[least]
+		if s.x.timed {
+			s.in.time = h.times[h.at]
+		}
 		s.one(&h.items[h.at])
 		if h.at++; h.at == len(h.items) {
 			s.heads = append(s.heads[:least], s.heads[least+1:]...)
@@ -255,6 +279,9 @@ func (s *applier[K, T]) apply(pieces []pieceOf) {
 			n := min(len(rest), ahead)
 			s.warm(rest[:n])
 			for i := 0; i < n && s.in.failed == nil; i++ {
+				if s.x.timed {
+					s.in.time = h.times[len(h.times)-len(rest)+i]
+				}
 				s.one(&rest[i])
 			}
 			rest = rest[n:]
@@ -263,7 +290,7 @@ func (s *applier[K, T]) apply(pieces []pieceOf) {
 	for _, p := range pieces {
 		p := p.(*piece[K, T])
 		clear(p.items) // the values' memory is not the pool's to keep
-		p.items = p.items[:0]
+		p.items, p.times = p.items[:0], p.times[:0]
 		s.x.free.put(p)
 	}
 }

@@ -16,6 +16,13 @@ type Forget struct {
 	Edits []epoch.Edit
 }
 
+// forgetPart is what one epoch deletes: of the requests up to one, or a part of one
+// behind which others come.
+type forgetPart struct {
+	edits        []epoch.Edit
+	upTo, partOf uint64 // one of the two is 0
+}
+
 // forgetQueue holds what was asked and no epoch has taken up yet. Who asks never
 // waits: the sequencer may be waiting for him.
 type forgetQueue struct {
@@ -38,15 +45,22 @@ func (r *Run) Forget(f Forget) {
 	}
 }
 
-// take returns the oldest requests, as one: as many as one epoch's edits may have.
-func (q *forgetQueue) take() (f Forget, ok bool) {
+// take returns the oldest requests, or a part of the oldest: as many as one epoch's
+// edits may have.
+func (q *forgetQueue) take() (p forgetPart, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.all) > 0 && (!ok || len(f.Edits)+len(q.all[0].Edits) <= epoch.MaxEdits) {
-		f.Request, f.Edits = q.all[0].Request, append(f.Edits, q.all[0].Edits...)
+	if len(q.all) > 0 && len(q.all[0].Edits) > epoch.MaxEdits {
+		first := &q.all[0]
+		p.partOf, p.edits = first.Request, first.Edits[:epoch.MaxEdits:epoch.MaxEdits]
+		first.Edits = first.Edits[epoch.MaxEdits:]
+		return p, true
+	}
+	for len(q.all) > 0 && (!ok || len(p.edits)+len(q.all[0].Edits) <= epoch.MaxEdits) {
+		p.upTo, p.edits = q.all[0].Request, append(p.edits, q.all[0].Edits...)
 		q.all, ok = q.all[1:], true
 	}
-	return f, ok
+	return p, ok
 }
 
 // edits are the hashes of keys to be deleted, by state and slot.

@@ -16,6 +16,8 @@ type Graph struct {
 	stages  []*stageSpec
 	states  []*StateSpec
 	sinks   []*SinkSpec
+	times   []*EventTime
+	ticks   bool // something is done when the clock has come to a moment
 	dead    *Node[DeadLetter]
 }
 
@@ -33,8 +35,9 @@ type sourceSpec struct {
 type stageSpec struct {
 	id       int
 	key      *schema.Schema
-	function string // name of the function that gives the key
-	meaning  int    // of the key
+	function string       // name of the function that gives the key
+	meaning  int          // of the key
+	times    []*EventTime // where the records have got their times
 	start    func(in *Instance) func(pieces []pieceOf)
 
 	origins []int // stages that records come from, 0 for the workers; sorted
@@ -48,14 +51,20 @@ type pieceOf any
 type StateSpec struct {
 	// Name is the author's name for it.
 	Name string
-	// Kind is "value", "map" or "list".
+	// Kind is "value", "map", "list", "sorted", "window" or "timer".
 	Kind string
+	// Limit is that of a sorted state.
+	Limit state.Limit
 	// Operator is the stateful operator that owns it.
 	Operator string
 	// Operation is what the operator does: fold, process.
 	Operation string
 	// Function is the name of the function that changes it, if it has one.
 	Function string
+	// Parameters are the operator's settings that change results, by name.
+	Parameters map[string]string
+	// Times are the event times that the operator goes by.
+	Times []*EventTime
 	// Meaning is the author's meaning version; 0 if none was given.
 	Meaning int
 	// Stage is the number of the keyed stage it lives in.
@@ -82,6 +91,8 @@ type SinkSpec struct {
 	Name string
 	// Sink delivers what was frozen.
 	Sink connector.Sink
+	// State is the name of a table's state, empty for a stream's sink.
+	State string
 	// Key is the schema of a table's keys, nil for a stream's sink.
 	Key *schema.Schema
 	// Row is the schema of the rows.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
 )
@@ -20,6 +21,9 @@ type input struct {
 	sources  []*openSource
 	arrivals chan arrival
 	reading  sync.WaitGroup
+
+	mu     sync.Mutex // guards ctx and cancel while the reading begins once more
+	closed bool
 }
 
 type openSource struct {
@@ -37,6 +41,11 @@ type openPartition struct {
 	from   connector.Offset // where reading begins
 	part   connector.Partition
 	read   atomic.Int64 // offset behind what was sequenced
+	until  int64        // nothing from here on is read; -1: all is
+
+	// Since when it has been seen read to its end, and where that was.
+	quiet   time.Time
+	quietAt int64
 }
 
 // arrival is what a reader has for the sequencer: of a new partition first that it
@@ -74,9 +83,13 @@ func openInput(ctx context.Context, r *Run) (*input, error) {
 
 // opening is what a source is opened with.
 func (r *Run) opening(source string) connector.Opening {
+	return r.o.opening(source, len(r.o.Offsets[source]) > 0 || r.o.Followed[source])
+}
+
+// opening is what a source is opened with.
+func (o *Options) opening(source string, begun bool) connector.Opening {
 	return connector.Opening{
-		Env: r.o.Env, Log: r.o.Log, Job: r.o.Job, JobID: r.o.JobID, Name: source,
-		Begun: len(r.o.Offsets[source]) > 0, TransactionPrefix: r.o.TransactionPrefix,
+		Env: o.Env, Log: o.Log, Job: o.Job, JobID: o.JobID, Name: source, Begun: begun, TransactionPrefix: o.TransactionPrefix,
 	}
 }
 
@@ -86,8 +99,11 @@ func (in *input) found() map[string]map[string]connector.Offset {
 	out := map[string]map[string]connector.Offset{}
 	for _, s := range in.sources {
 		known := in.run.o.Offsets[s.spec.name]
+		if in.run.o.Followed[s.spec.name] {
+			continue // the other branch's epochs tell it
+		}
 		for name, p := range s.parts {
-			if _, ok := known[name]; ok || p.from == (connector.Offset{}) {
+			if _, ok := known[name]; ok || p.from == (connector.Offset{}) && !in.run.graph.Timed() {
 				continue
 			}
 			if out[s.spec.name] == nil {
@@ -116,7 +132,7 @@ func (in *input) discover(ctx context.Context, s *openSource) ([]*openPartition,
 		if s.parts[name] != nil {
 			continue
 		}
-		p := &openPartition{source: s, name: name, from: known[name]}
+		p := &openPartition{source: s, name: name, from: known[name], until: -1}
 		if p.part, err = s.reader.Partition(ctx, name, p.from); err != nil {
 			return nil, &SourceError{s.spec.name, name, err}
 		}
@@ -130,6 +146,28 @@ func (in *input) discover(ctx context.Context, s *openSource) ([]*openPartition,
 		found = append(found, p)
 	}
 	return found, nil
+}
+
+// beginAt opens a partition at an offset that another branch has found, also where it
+// was opened at another: nothing was read from it yet.
+func (in *input) beginAt(ctx context.Context, s *openSource, name string, from connector.Offset) error {
+	p := s.parts[name]
+	if p != nil && p.from == from {
+		return nil
+	}
+	part, err := s.reader.Partition(ctx, name, from)
+	if err != nil {
+		return &SourceError{s.spec.name, name, err}
+	}
+	if p != nil {
+		p.part.Close()
+	}
+	p = &openPartition{source: s, name: name, from: from, part: part, until: -1}
+	p.read.Store(from.Next)
+	s.mu.Lock()
+	s.parts[name] = p
+	s.mu.Unlock()
+	return nil
 }
 
 // start begins to read.
@@ -171,7 +209,7 @@ func (in *input) watch(s *openSource) {
 func (in *input) read(p *openPartition) {
 	for {
 		b := in.run.newBatch(p.name)
-		err := p.part.Next(in.ctx, b, -1)
+		err := p.part.Next(in.ctx, b, p.until)
 		switch {
 		case in.ctx.Err() != nil:
 			return
@@ -216,16 +254,37 @@ func (r *Run) newBatch(partition string) *connector.Batch {
 
 // stop ends the reading; what was read and not sequenced is dropped.
 func (in *input) stop() {
-	in.cancel()
+	in.mu.Lock()
+	cancel := in.cancel
+	in.mu.Unlock()
+	cancel()
 	in.reading.Wait()
 }
 
+// again readies the input, whose reading was ended, to read once more; false: it is
+// closed.
+func (in *input) again(ctx context.Context) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.cancel()
+	in.ctx, in.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if in.closed {
+		in.cancel()
+	}
+	return !in.closed
+}
+
 func (in *input) close() {
+	in.mu.Lock()
+	in.closed = true
+	in.mu.Unlock()
 	in.stop()
 	for _, s := range in.sources {
+		s.mu.Lock()
 		for _, p := range s.parts {
 			p.part.Close()
 		}
+		s.mu.Unlock()
 		s.reader.Close()
 	}
 }

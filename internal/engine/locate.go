@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicestream/sluice/connector"
 )
@@ -19,6 +21,11 @@ type Given struct {
 	Offsets map[string]int64
 	// Groups are groups of consumers whose offsets count where the above has none.
 	Groups []string
+	// At begins partitions that have no offset yet with the first record of that time or
+	// later; zero: it doesn't.
+	At time.Time
+	// Earliest begins each partition with the first record that it has.
+	Earliest bool
 	// Rest says that all other partitions begin where they would if the job were
 	// new. Otherwise they are an error.
 	Rest bool
@@ -31,9 +38,7 @@ func (g *Graph) Locate(ctx context.Context, o Options, given Given) (map[string]
 	l := &locator{given: given}
 	defer l.close()
 	for _, spec := range g.sources {
-		reader, err := spec.open(ctx, connector.Opening{
-			Env: o.Env, Log: o.Log, Job: o.Job, JobID: o.JobID, Name: spec.name, TransactionPrefix: o.TransactionPrefix,
-		})
+		reader, err := spec.open(ctx, o.opening(spec.name, given.Earliest))
 		if err != nil {
 			return nil, &SourceError{Source: spec.name, Cause: err}
 		}
@@ -58,6 +63,45 @@ func (g *Graph) Locate(ctx context.Context, o Options, given Given) (map[string]
 		}
 	}
 	return out, nil
+}
+
+// Reach finds out whether reading can go on from offsets, by source and partition: what
+// comes next may be gone. Sources that the graph lacks are left out.
+func (g *Graph) Reach(ctx context.Context, o Options, at map[string]map[string]connector.Offset) error {
+	for _, spec := range g.sources {
+		if err := spec.reach(ctx, o, at[spec.name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sourceSpec) reach(ctx context.Context, o Options, at map[string]connector.Offset) (err error) {
+	if len(at) == 0 {
+		return nil
+	}
+	reader, err := s.open(ctx, o.opening(s.name, true))
+	if err != nil {
+		return &SourceError{Source: s.name, Cause: err}
+	}
+	defer func() {
+		if cerr := reader.Close(); err == nil && cerr != nil {
+			err = &SourceError{Source: s.name, Cause: cerr}
+		}
+	}()
+	if _, err := reader.Partitions(ctx); err != nil { // which finds what there is
+		return &SourceError{Source: s.name, Cause: err}
+	}
+	for _, partition := range slices.Sorted(maps.Keys(at)) {
+		p, err := reader.Partition(ctx, partition, at[partition])
+		if err == nil {
+			err = p.Close()
+		}
+		if err != nil {
+			return &SourceError{s.name, partition, err}
+		}
+	}
+	return nil
 }
 
 // locator finds places in sources.
@@ -106,7 +150,10 @@ func (l *locator) assign(ctx context.Context) error {
 	if err := l.groups(ctx); err != nil {
 		return err
 	}
-	if l.given.Rest {
+	if err := l.times(ctx); err != nil {
+		return err
+	}
+	if l.given.Rest || l.given.Earliest {
 		return nil
 	}
 	var missing []string
@@ -117,10 +164,14 @@ func (l *locator) assign(ctx context.Context) error {
 			}
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("no offset is given for %s: expected one for each partition; give it, or let the rest begin where a new job would", firstOf(missing))
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	found := "none"
+	if groups := l.given.Groups; len(groups) > 0 {
+		found = "none, also in group " + strings.Join(groups, " and group ")
+	}
+	return fmt.Errorf("no offset is given for %s: expected one for each partition, found %s; give it with --offsets, or let the rest begin where a new job would with --begin-rest", firstOf(missing), found)
 }
 
 // all are the names of all partitions.
@@ -207,6 +258,30 @@ func (l *locator) groups(ctx context.Context) error {
 		}
 		if !known {
 			return fmt.Errorf("group %s: no source of the job has groups of consumers; give the offsets one by one", group)
+		}
+	}
+	return nil
+}
+
+// times takes the offsets of a moment for partitions that have none yet.
+func (l *locator) times(ctx context.Context) error {
+	if l.given.At.IsZero() {
+		return nil
+	}
+	for _, s := range l.sources {
+		r, ok := s.reader.(connector.TimedReader)
+		if !ok {
+			return fmt.Errorf("source %s: its records can't be found by their time %s: expected a system that keeps it, such as Kafka; give the offsets instead", s.name, l.given.At.Format(time.RFC3339Nano))
+		}
+		offsets, err := r.OffsetsAt(ctx, l.given.At)
+		if err != nil {
+			return &SourceError{Source: s.name, Cause: err}
+		}
+		for _, partition := range s.partitions {
+			at, found := offsets[partition]
+			if _, has := s.given[partition]; found && !has {
+				s.given[partition] = at.Next
+			}
 		}
 	}
 	return nil

@@ -75,12 +75,16 @@ type Instance struct {
 	shard int
 
 	// The record in hand.
-	batch   *batch
-	base    Place
-	level   uint8
-	emitted uint64
-	failed  error  // what TryMap said; the rest of the record's way is void
-	blame   string // the operator that failed
+	batch      *batch
+	time       int64 // of what is in hand, or [connector.NoTime]
+	mark       int64 // the stage's watermark
+	clock      int64 // the epoch's, in a shard
+	recordTime int64 // what the source says of the record in hand
+	base       Place
+	level      uint8
+	emitted    uint64
+	failed     error  // what TryMap said; the rest of the record's way is void
+	blame      string // the operator that failed
 
 	// For errors: the key in hand, and the entry whose change is passed on.
 	keyInHand func() string
@@ -91,9 +95,15 @@ type Instance struct {
 
 	warmth byte // so that loads ahead of their use have a use
 
-	writers []writer
-	tables  []tableHandle
-	parts   map[part]any // what several consumers share: tables, writers
+	writers    []writer
+	tables     []tableHandle
+	clocks     []*runTimes  // of a worker
+	timed      []timed      // of a shard
+	overdue    bool         // something was planned for a time that has passed
+	losses     []*losses    // of a shard
+	firing     bool         // time has passed, and what was due is done
+	firingPart int          // which of timed does that
+	parts      map[part]any // what several consumers share: tables, writers
 }
 
 // part names what an instance has once, whoever asks for it.
@@ -128,7 +138,7 @@ func (in *Instance) Fail(operator string, err error) {
 func (in *Instance) At(operator string) { in.operator = operator }
 
 // Now is the epoch's frozen clock, in microseconds since 1970 UTC.
-func (in *Instance) Now() int64 { return in.batch.epoch.Now }
+func (in *Instance) Now() int64 { return in.batch.now }
 
 // sharedPart returns the instance's part of the given owner and kind, made by make if
 // it is the first to ask.
@@ -143,12 +153,18 @@ func sharedPart[P any](in *Instance, owner any, kind string, make func() P) P {
 }
 
 func (in *Instance) flush(b *batch) {
+	for _, c := range in.clocks { // who gets the batch reads them
+		c.flush(b)
+	}
 	for _, w := range in.writers {
 		w.flush(b)
 	}
 }
 
 func (in *Instance) dropRecord(record uint64) {
+	for _, c := range in.clocks {
+		c.drop(record)
+	}
 	for _, w := range in.writers {
 		w.drop(record)
 	}

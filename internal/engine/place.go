@@ -20,7 +20,8 @@ const (
 	// maxLevel is the last level that has room in a Place.
 	maxLevel = 2
 	// maxBatchRecords is the number of records that Place can tell apart.
-	maxBatchRecords = 1 << (64 - recordShift)
+	// The last numbers are for what is done behind a batch's records in each stage.
+	maxBatchRecords = 1<<(64-recordShift) - maxLevel - 2
 	// maxTables is the number of tables of one stage whose changes are used.
 	maxTables = 1 << (64 - tableShift)
 )

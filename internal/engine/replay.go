@@ -4,18 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
 // Recorded is an epoch as a manifest has it: its clock, what was deleted by request
-// before its first record, and its order of reading.
+// before its first record, its order of reading, the epochs that it covers, and what it
+// has written anew.
 type Recorded struct {
 	Now   int64
 	Edits []epoch.Edit
 	Runs  []epoch.Run
+	Steps []epoch.Step
+	// Idle and Found are as in a manifest and its steps: Found are partitions that hold
+	// watermarks back from this epoch on.
+	Idle  map[string][]string
+	Found []string
+	// Rewritten is the part of a table's sink that was written anew; nil: none.
+	Rewritten *Rewriting
 }
 
 // StartReplay begins to read and process just what was recorded, epoch by
@@ -45,53 +52,66 @@ func (r *Run) replay(ctx context.Context, recorded iter.Seq2[Recorded, error]) e
 		case <-r.quit:
 			return nil
 		}
-		s.begin(e.Now)
-		if len(e.Edits) > 0 && !s.delete(e.Edits) {
-			return nil
+		if err := s.replayEpoch(e); err != nil {
+			if errors.Is(err, errEnded) {
+				return nil
+			}
+			return err
 		}
-		for _, run := range e.Runs {
-			if err := s.replayRun(run); err != nil {
+	}
+	return nil
+}
+
+func (s *sequencer) replayEpoch(e Recorded) error {
+	steps := e.Steps
+	if len(steps) == 0 {
+		steps = []epoch.Step{{Now: e.Now, Runs: len(e.Runs), Idle: e.Idle}}
+	}
+	s.holds(e.Found)
+	s.idle = steps[0].Idle
+	if !s.begin(steps[0].Now) {
+		return errEnded
+	}
+	if len(e.Edits) > 0 && !s.delete(e.Edits) {
+		return errEnded
+	}
+	for i, step := range steps {
+		if i > 0 {
+			s.expect(s.epoch)
+			if !s.tell(&batch{epoch: s.epoch, stepEnd: true}) {
+				return errEnded
+			}
+			s.holds(steps[i-1].Found)
+			s.last, s.epoch.Now, s.idle = step.Now, step.Now, step.Idle
+			if !s.passTime() {
+				return errEnded
+			}
+		}
+		for _, run := range e.Runs[:step.Runs] {
+			if err := s.replayRun(s.run.input.ctx, run); err != nil {
 				return err
 			}
 		}
-		s.close()
+		e.Runs = e.Runs[step.Runs:]
 	}
+	s.replayed = e.Rewritten
+	s.close()
 	return nil
 }
 
-// replayRun reads what one batch held when it was first read.
-func (s *sequencer) replayRun(run epoch.Run) error {
-	p, err := s.partition(run)
-	if err != nil {
-		return err
+// partition is an open partition of the run's; one that has come up since is opened.
+func (s *sequencer) partition(ctx context.Context, run epoch.Run) (*openPartition, error) {
+	src := s.source(run.Source)
+	if src == nil {
+		return nil, fmt.Errorf("source %s, which was read once, is not the job's", run.Source)
 	}
-	for read := p.read.Load(); read < run.Next; {
-		b := s.run.newBatch(p.name)
-		err := p.part.Next(s.run.input.ctx, b, run.Next)
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("source %s, partition %s: offset %d, which was read once, is not there any more: it ends at %d", run.Source, run.Partition, run.Next, read)
-		}
-		if err != nil {
-			return fmt.Errorf("source %s, partition %s: %w", run.Source, run.Partition, err)
-		}
-		read = b.To.Next
-		p.read.Store(read)
-		s.record(run.Source, run.Partition, b.To, read >= run.Next)
-		if !s.dispatch(p.source.number, p.name, b) {
-			return nil
+	if src.parts[run.Partition] == nil {
+		if _, err := s.run.input.discover(ctx, src); err != nil {
+			return nil, err
 		}
 	}
-	return nil
-}
-
-func (s *sequencer) partition(run epoch.Run) (*openPartition, error) {
-	for _, src := range s.run.input.sources {
-		if src.spec.name != run.Source {
-			continue
-		}
-		if p := src.parts[run.Partition]; p != nil {
-			return p, nil
-		}
+	if p := src.parts[run.Partition]; p != nil {
+		return p, nil
 	}
 	return nil, fmt.Errorf("source %s has no partition %s, which was read once", run.Source, run.Partition)
 }

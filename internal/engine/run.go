@@ -48,6 +48,12 @@ type Options struct {
 	Admit func(ctx context.Context) error
 	// Now, if set, is the least value of the first epoch's clock.
 	Now int64
+	// Watermarks are how far the times of records have come, by event time.
+	Watermarks map[string]epoch.EventTime
+	// Until, if not nil, are the offsets up to which a run reads by itself, and ends.
+	Until Until
+	// Followed are the sources that a branch has which this run follows.
+	Followed map[string]bool
 }
 
 // headsKept bounds the heads of batches that are kept for being used again: more
@@ -82,10 +88,18 @@ type Run struct {
 	running sync.WaitGroup
 	input   *input
 
+	following *sequencer // of a run that follows
+
+	marksMu sync.Mutex
+	marks   *watermarks // as of the last epoch that was asked about
+	marked  int         // the number of these
+
 	stopping chan struct{}
 	stopOnce sync.Once
 
-	forgets *forgetQueue
+	forgets  *forgetQueue
+	rewrites *rewriteQueue
+	untils   chan untilAsked // has room for one
 }
 
 // NewRun makes a run of a graph that was built. It does nothing before Start.
@@ -104,9 +118,14 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 
 		stopping: make(chan struct{}),
 		forgets:  &forgetQueue{more: make(chan struct{}, 1)},
+		rewrites: newRewriteQueue(),
+		untils:   make(chan untilAsked, 1),
 	}
 	if o.BatchRecords > maxBatchRecords {
 		return nil, fmt.Errorf("a batch holds at most %d records; %d were asked for", maxBatchRecords, o.BatchRecords)
+	}
+	if g.Timed() {
+		r.marks = newWatermarks(g.times, o.Watermarks)
 	}
 	for i := range r.tables {
 		r.tables[i] = make([]tableHandle, r.shards)
@@ -127,7 +146,12 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 		for n := range r.shards {
 			in := &Instance{run: r, stage: s.spec.id, shard: n, parts: map[part]any{}}
 			sh := &shard{stage: s, in: in, inbox: make(chan message, inboxSize), waiting: map[uint64]*assembly{}}
+			if g.Timed() {
+				sh.marks = newWatermarks(g.times, o.Watermarks)
+				in.mark, in.clock = sh.marks.least(s.spec.times), o.Now
+			}
 			sh.apply = s.spec.start(in)
+			sh.noteTick()
 			s.shards = append(s.shards, sh)
 			for _, t := range in.tables {
 				r.tables[t.number()][n] = t
@@ -165,7 +189,6 @@ func (r *Run) Open(ctx context.Context) (found map[string]map[string]connector.O
 // [Run.Epochs] until the input ends or [Run.Stop] is called.
 func (r *Run) Start(ctx context.Context) {
 	r.startProcessing()
-	r.input.start()
 	r.goes(func() error { return r.sequence(ctx) })
 }
 
@@ -244,6 +267,11 @@ func (r *Run) Load(number int, stored state.Form, rows int64) (func(part int) fu
 func (r *Run) Loaded(number int) {
 	for _, t := range r.tables[number] {
 		t.loaded()
+	}
+	for _, s := range r.stages {
+		for _, sh := range s.shards {
+			sh.noteTick()
+		}
 	}
 }
 

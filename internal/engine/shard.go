@@ -3,17 +3,28 @@ package engine
 import (
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 )
 
 // batch is the head of a batch on its way through the stages.
 type batch struct {
 	seq       uint64
 	epoch     *Epoch
-	end       bool  // the epoch ends here; there are no records
-	edits     edits // what is deleted by request; there are no records
+	now       int64      // the clock that its records see
+	end       bool       // the epoch ends here; there are no records
+	stepEnd   bool       // an epoch that is covered ends here, and the epoch goes on; there are no records
+	edits     edits      // what is deleted by request; there are no records
+	rewriting *Rewriting // what a sink is written anew of, with an end; nil: nothing
 	source    int
 	partition string
 	offsets   []int64 // of the records
+
+	// Of a graph with times.
+	begin      *beginning // an epoch or a step begins here; there are no records
+	part       int        // the partition's number
+	sourceName string
+	runEnds    bool    // with this batch
+	seen       []int64 // by event time: the latest of the batch
 }
 
 // message is what a shard of a stage gets: one sender's part of a batch. The
@@ -52,7 +63,9 @@ type shard struct {
 	next    uint64 // the batch to be applied next
 	waiting map[uint64]*assembly
 	spare   []*assembly
-	ended   *Epoch // the epoch whose entries are being encoded
+	ended   *Epoch       // the epoch whose entries are being encoded
+	marks   *watermarks  // nil: the graph has no times
+	tick    atomic.Int64 // when the clock makes it do something next, as of the last epoch that has ended
 
 	// What the guarded steps work on: a method's value would be allocated anew
 	// with what it closes over, for each batch.
@@ -98,7 +111,7 @@ func (s *shard) loop() error {
 
 func (s *stageRun) expects(b *batch) int {
 	switch {
-	case b.end:
+	case b.end, b.stepEnd, b.begin != nil:
 		return s.ofEnd
 	case b.edits != nil:
 		return 1 // the sequencer's
@@ -148,7 +161,7 @@ func (s *shard) add(m message) {
 // process applies a batch that is complete.
 func (s *shard) process(a *assembly) error {
 	in := s.in
-	in.batch, in.level = a.batch, s.stage.spec.depth
+	in.batch, in.level, in.clock = a.batch, s.stage.spec.depth, a.batch.now
 	if a.batch.edits != nil {
 		return s.guard(s.deleteEntries)
 	}
@@ -156,8 +169,18 @@ func (s *shard) process(a *assembly) error {
 	if err := s.guard(s.applyPieces); err != nil {
 		return err
 	}
-	if a.batch.end {
+	switch {
+	case a.batch.end:
 		return s.endEpoch(a.batch)
+	case a.batch.stepEnd:
+		return s.endStep(a.batch)
+	case a.batch.begin != nil:
+		return s.beginEpoch(a.batch)
+	}
+	if s.marks != nil && (s.marks.end(a.batch) || in.overdue && a.batch.runEnds) {
+		if err := s.guard(s.passTime); err != nil {
+			return err
+		}
 	}
 	in.flush(a.batch)
 	return s.encode(encodeSlice)
@@ -175,10 +198,33 @@ func (s *shard) endEpoch(b *batch) error {
 		return err
 	}
 	s.in.flush(b)
+	s.noteTick()
+	b.epoch.lost(s.in.losses)
 	s.ended = b.epoch
 	for _, t := range s.in.tables {
 		t.begin(b.epoch)
+		if b.rewriting != nil {
+			t.rewrite(b.rewriting)
+		}
 	}
+	return nil
+}
+
+// endStep passes on what the tables have changed since the step before: an epoch that
+// is covered ends here, and what it has touched is encoded with the epoch that
+// covers it.
+func (s *shard) endStep(b *batch) error {
+	if err := s.encode(1 << 62); err != nil { // what is left of the epoch before
+		return err
+	}
+	if err := s.guard(s.emitChanges); err != nil {
+		return err
+	}
+	s.in.flush(b)
+	for _, t := range s.in.tables {
+		t.endStep()
+	}
+	b.epoch.finish()
 	return nil
 }
 
@@ -245,7 +291,7 @@ func (in *Instance) describe(operator string, cause error) error {
 		state, row := in.emitting()
 		return &StateError{State: state, Key: row, Cause: cause}
 	}
-	if in.batch == nil || in.batch.end || in.batch.edits != nil {
+	if in.batch == nil || in.batch.end || in.batch.stepEnd || in.batch.begin != nil || in.batch.edits != nil || in.firing {
 		e := &StateError{State: in.operator, Cause: cause}
 		if in.keyInHand != nil {
 			e.Key = in.keyInHand()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -17,6 +18,8 @@ type TableSpec[R comparable, S any] struct {
 	*StateSpec
 	// Changes is the node at which, at an epoch's end, what it changed arrives.
 	Changes *Node[Change[R, S]]
+	// Panes tells that its entries are panes that windows share, see [sharing].
+	Panes bool
 
 	value           *schema.Type[S]
 	own             func(S) S // a copy that shares nothing
@@ -26,6 +29,8 @@ type TableSpec[R comparable, S any] struct {
 	compareKeys     func(a, b []byte) int
 	compareElements func(a, b []byte) int // of elements; nil if the key is all
 	byElement       bool
+	windowed        bool           // entries are done at some time, and their rows stay
+	rowKey          *schema.Schema // of the rows, where it is another than the state's key
 	sinks           []tableSink[R, S]
 }
 
@@ -40,7 +45,9 @@ type tableHandle interface {
 	emitChanges(table int)
 	forget(jobID string, e edits) (entries int64)
 	begin(e *Epoch)
+	endStep()
 	encode(n int) (done bool, err error)
+	rewrite(w *Rewriting)
 	load(e *state.Entry) error
 	loaded()
 	reserve(entries int64)
@@ -78,7 +85,6 @@ func AddState[K comparable, S any](g *Graph, stage *Stage[K], spec StateSpec, va
 func AddElementState[K, E comparable, V any](g *Graph, stage *Stage[K], spec StateSpec, elements *schema.Key[E], value *schema.Type[V], carried carry.Spec[Pair[K, E], V]) (*TableSpec[Pair[K, E], V], error) {
 	keys := stage.keys
 	t := &TableSpec[Pair[K, E], V]{
-		byElement:     true,
 		appendKey:     func(dst []byte, r *Pair[K, E]) []byte { return keys.Append(dst, r.Key) },
 		appendElement: func(dst []byte, r *Pair[K, E]) []byte { return elements.Append(dst, r.Element) },
 		decodeRow: func(e *state.Entry) (r Pair[K, E], hash uint64, err error) {
@@ -89,11 +95,17 @@ func AddElementState[K, E comparable, V any](g *Graph, stage *Stage[K], spec Sta
 			return r, elementHash(xxhash.Sum64(e.Key), e.Element), err
 		},
 	}
-	spec.Form = state.Form{Name: spec.Name, Key: keys.Schema(), Element: elements.Schema(), Value: value.Schema()}
+	return addElements(g, stage, spec, t, elements, value, carried)
+}
+
+// addElements adds a state whose rows are elements of keys.
+func addElements[R, K, E comparable, V any](g *Graph, stage *Stage[K], spec StateSpec, t *TableSpec[R, V], elements *schema.Key[E], value *schema.Type[V], carried carry.Spec[R, V]) (*TableSpec[R, V], error) {
+	spec.Form = state.Form{Name: spec.Name, Key: stage.keys.Schema(), Element: elements.Schema(), Value: value.Schema()}
 	if spec.Intake.New == nil {
-		spec.Intake.New = ownElements(keys, elements, value)
+		spec.Intake.New = ownElements(stage.keys, elements, value)
 	}
 	spec.Intake.Merge = mergesValues(value, carried.Merge)
+	t.byElement = true
 	return addTable(g, stage.id, spec, t, value, carried)
 }
 
@@ -132,7 +144,7 @@ func AddTableSink[K comparable, S any](g *Graph, t *TableSpec[K, S], name string
 	if err != nil {
 		return err
 	}
-	spec := &SinkSpec{Name: name, Sink: sink, Key: t.Form.Key, Row: rows.Schema, Function: rows.Function, index: len(g.sinks)}
+	spec := &SinkSpec{Name: name, Sink: sink, State: t.Name, Key: cmp.Or(t.rowKey, t.Form.Key), Row: rows.Schema, Function: rows.Function, index: len(g.sinks)}
 	g.sinks = append(g.sinks, spec)
 	t.sinks = append(t.sinks, tableSink[K, S]{spec.index, rows})
 	return nil
@@ -196,6 +208,9 @@ func (t *Table[R, S]) resolve(stored *schema.Schema) error {
 
 func (t *Table[R, S]) loaded() {
 	t.count.Store(int64(t.used))
+	if t.whenLoaded != nil {
+		t.whenLoaded()
+	}
 	if t.observer == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"iter"
 	"math/bits"
 	"sync/atomic"
 
@@ -28,23 +29,34 @@ type Table[R comparable, S any] struct {
 	made   uint32   // entries handed out so far, free ones included
 	free   []uint32 // entries that may be used again
 
-	mark    uint8    // of entries touched in this epoch
-	touched []uint32 // in this epoch, in the order of their first touch
-	before  []former[S]
+	mark    uint8    // of entries touched in this epoch, since its last step
+	touched []uint32 // in this epoch, in the order of their first touch in a step
+	stepped int      // how many of these belong to steps that have ended
+	before  []former[R, S]
 
-	ended    []uint32 // touched in the epoch that is being encoded
-	encoded  int      // how many of these are done
-	epoch    *Epoch   // the one that is being encoded; nil: none
-	changes  *state.Changes
-	rows     []*outbox.Rows // by the table's sinks
-	appends  []rowAppender[R, S]
-	changed  func(*Change[R, S])
-	observer func(r R, hash uint64, added bool) // told of rows that come and go
-	decode   func(src []byte, v *S) ([]byte, error)
-	emitting uint32 // the entry whose change is being passed on
-	err      error
-	strings  bool // keys are strings
-	count    atomic.Int64
+	ended   []uint32 // touched in the epoch that is being encoded
+	encoded int      // how many of these are done
+	epoch   *Epoch   // the one that is being encoded; nil: none
+
+	// A sink's rows that the ended epoch puts out again, untouched as they are.
+	again     []uint32
+	rewritten int // how many of these are done
+	rewriting int // the number of the sink's appender
+	members   slotMembers
+
+	changes    *state.Changes
+	rows       []*outbox.Rows // by the table's sinks
+	appends    []rowAppender[R, S]
+	changed    func(*Change[R, S])
+	observer   func(r R, hash uint64, added bool) // told of rows that come and go
+	whenLoaded func()
+	meets      func(key uint64) uint64 // the hash of the entry that a key's record is likely to meet; nil: the key's
+	decode     func(src []byte, v *S) ([]byte, error)
+	emitting   uint32       // the entry whose change is being passed on
+	moved      map[uint32]R // rows as which entries are stored that have been moved since
+	err        error
+	strings    bool // keys are strings
+	count      atomic.Int64
 }
 
 const (
@@ -56,13 +68,34 @@ type entry[R comparable, S any] struct {
 	hash    uint64
 	row     R
 	value   S
-	mark    uint8 // 0: not touched since it was last encoded
+	mark    uint8 // 0: not touched since it was last encoded; [stepBefore], [markRewrite]
 	present bool
 	stored  bool // as of the last epoch that was encoded
+	parting parting
 }
 
+// parting is how an entry that is done goes: it is no longer stored, and who has got
+// its row keeps that.
+type parting uint8
+
+const (
+	isDone    parting = 1 << iota // nothing changes it any more
+	changed                       // the epoch had changed it before that
+	lately                        // and so had the step of it that has not ended
+	wasMoved                      // it was stored as another row, which is in Table.moved
+	isClosing                     // what it has come to is being put out
+)
+
+// stepBefore marks an entry that its epoch touched, but not since the last step of it ended.
+const stepBefore = 3
+
+// markRewrite marks an entry that the ended epoch did not touch, and whose row it puts
+// out to the sink that is being written anew.
+const markRewrite = 4
+
 // former is an entry as it was before the epoch.
-type former[S any] struct {
+type former[R comparable, S any] struct {
+	row     R
 	value   S
 	present bool
 }
@@ -130,12 +163,15 @@ func (t *Table[R, S]) find(hash uint64, r R) (uint32, bool) {
 // index, then the entries, then what their keys point to. Within each round the
 // loads don't depend on each other, so that the memory answers them side by side.
 func (t *Table[R, S]) warm(hashes []uint64) {
-	if len(t.index) == 0 || t.spec.byElement {
+	if len(t.index) == 0 || t.spec.byElement && t.meets == nil {
 		return
 	}
 	var found [ahead]uint32
 	n, mask := 0, uint32(len(t.index)-1)
 	for _, h := range hashes {
+		if t.meets != nil {
+			h = t.meets(h)
+		}
 		if w := t.index[uint32(h)&mask]; w != 0 && n < ahead {
 			found[n] = uint32(w) - 1
 			n++
@@ -172,6 +208,12 @@ func (t *Table[R, S]) get(hash uint64, r R) *S {
 
 // update returns the row's entry for changing it; a new one is absent and zero.
 func (t *Table[R, S]) update(hash uint64, r R) *entry[R, S] {
+	_, e := t.enterRow(hash, r)
+	return e
+}
+
+// enterRow is update, and tells the entry's number.
+func (t *Table[R, S]) enterRow(hash uint64, r R) (uint32, *entry[R, S]) {
 	n, ok := t.find(hash, r)
 	if !ok {
 		n = t.add(hash, r)
@@ -180,18 +222,42 @@ func (t *Table[R, S]) update(hash uint64, r R) *entry[R, S] {
 	if e.mark != t.mark {
 		t.touch(e, n)
 	}
-	return e
+	return n, e
+}
+
+// change is to be called before an entry is changed.
+func (t *Table[R, S]) change(e *entry[R, S], n uint32) {
+	if e.mark != t.mark {
+		t.touch(e, n)
+	}
+}
+
+// all goes through the entries of a hash. Meanwhile none may be added.
+func (t *Table[R, S]) all(hash uint64) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		if len(t.index) == 0 {
+			return
+		}
+		mask := uint32(len(t.index) - 1)
+		for pos := uint32(hash) & mask; t.index[pos] != 0; pos = (pos + 1) & mask {
+			if w := t.index[pos]; uint32(w>>32) == uint32(hash) {
+				if n := uint32(w) - 1; t.at(n).hash == hash && !yield(n) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // touch notes that the epoch is about to change the entry.
 func (t *Table[R, S]) touch(e *entry[R, S], n uint32) {
-	if e.mark != 0 {
-		t.encodeEntry(e)
+	if e.mark != 0 && t.epoch != nil { // it is the ended epoch's
+		t.encodeEntry(e, n)
 	}
 	e.mark = t.mark
 	t.touched = append(t.touched, n)
 	if t.changed != nil {
-		f := former[S]{present: e.present}
+		f := former[R, S]{row: e.row, present: e.present}
 		if e.present {
 			f.value = t.spec.own(e.value)
 		}
@@ -240,6 +306,9 @@ func (t *Table[R, S]) add(hash uint64, r R) uint32 {
 	e.hash, e.row = hash, r
 	t.enter(hash, n)
 	t.used++
+	if t.members.known {
+		t.members.note(SlotOf(hash), n)
+	}
 	return n
 }
 
@@ -298,7 +367,7 @@ func (t *Table[R, S]) begin(e *Epoch) {
 	t.epoch = e
 	t.count.Store(int64(t.used))
 	t.ended, t.touched = t.touched, t.ended[:0]
-	t.before = t.before[:0]
+	t.before, t.stepped = t.before[:0], 0
 	t.encoded = 0
 	t.mark = 3 - t.mark
 	t.changes = e.run.changes.get(newChanges)
@@ -306,6 +375,19 @@ func (t *Table[R, S]) begin(e *Epoch) {
 	for i := range t.rows {
 		t.rows[i] = e.run.rows.get(newRows)
 	}
+}
+
+// endStep begins another of the epochs that this one covers: who sees the changes
+// sees from now on what comes behind it. Nothing is being encoded meanwhile.
+func (t *Table[R, S]) endStep() {
+	if t.changed == nil {
+		return
+	}
+	for _, n := range t.touched[t.stepped:] {
+		e := t.at(n)
+		e.mark, e.parting = stepBefore, e.parting&^lately
+	}
+	t.before, t.stepped = t.before[:0], len(t.touched)
 }
 
 func newChanges() *state.Changes { return new(state.Changes) }
@@ -324,8 +406,8 @@ func (t *Table[R, S]) encode(n int) (done bool, err error) {
 		t.fetch(next)
 		for _, number := range next {
 			e := t.at(number)
-			if e.mark == ended {
-				t.encodeEntry(e)
+			if e.mark == ended || e.mark == stepBefore {
+				t.encodeEntry(e, number)
 				e.mark = 0
 				if !e.present {
 					t.discard(number)
@@ -334,11 +416,11 @@ func (t *Table[R, S]) encode(n int) (done bool, err error) {
 		}
 		t.encoded += len(next)
 	}
-	if t.err != nil {
+	if to == len(t.ended) && !t.encodeAgain(n) || to < len(t.ended) {
 		return false, t.err
 	}
-	if to < len(t.ended) {
-		return false, nil
+	if t.err != nil {
+		return false, t.err
 	}
 	t.epoch.addChanges(t.spec.index, t.in.shard, t.changes)
 	for i, a := range t.appends {
@@ -349,22 +431,34 @@ func (t *Table[R, S]) encode(n int) (done bool, err error) {
 }
 
 // encodeEntry encodes an entry as the ended epoch left it.
-func (t *Table[R, S]) encodeEntry(e *entry[R, S]) {
+func (t *Table[R, S]) encodeEntry(e *entry[R, S], n uint32) {
+	if e.parting != 0 {
+		t.encodeParting(e, n)
+	}
 	if !e.present && !e.stored {
 		return // came and went within the epoch
 	}
+	if e.mark == markRewrite {
+		if err := t.appendTo(t.rewriting, e); err != nil {
+			t.fail(e.row, err)
+		}
+		return
+	}
 	err := t.appendEntry(e)
 	for i := 0; i < len(t.appends) && err == nil; i++ {
-		if len(t.rows[i].Buf) > outbox.MaxBytes {
-			t.epoch.addRows(t.appends[i].sink, outputPiece{rows: t.rows[i]})
-			t.rows[i] = newRows()
-		}
-		err = t.appendRow(t.rows[i], &t.appends[i], e)
+		err = t.appendTo(i, e)
 	}
-	if err != nil && t.err == nil {
-		t.err = &StateError{State: t.spec.Name, Key: fmt.Sprint(e.row), Cause: err}
+	if err != nil {
+		t.fail(e.row, err)
 	}
 	e.stored = e.present
+}
+
+// fail keeps the first error of the encoding.
+func (t *Table[R, S]) fail(r R, err error) {
+	if t.err == nil {
+		t.err = &StateError{State: t.spec.Name, Key: fmt.Sprint(r), Cause: err}
+	}
 }
 
 // appendEntry appends an entry's record to the changes.
@@ -395,6 +489,9 @@ func (t *Table[R, S]) appendRow(rows *outbox.Rows, a *rowAppender[R, S], e *entr
 	slot := SlotOf(e.hash)
 	rows.Begin(uint64(slot), 0, op, uint16(slot))
 	rows.Buf = t.spec.appendKey(rows.Buf, &e.row)
+	if t.spec.appendElement != nil {
+		rows.Buf = t.spec.appendElement(rows.Buf, &e.row)
+	}
 	rows.Row(e.present)
 	if e.present {
 		if rows.Buf, err = a.row(rows.Buf, e.row, &e.value); err != nil {

@@ -84,6 +84,7 @@ func (w *worker) feed(j job, from int, skip map[int64]*RecordError) (i int, err 
 	in, feed := w.in, w.feeds[j.head.source]
 	for i = from; i < len(j.input.Records); i++ {
 		in.base, in.emitted = Place{Hi: uint64(i) << recordShift}, 0
+		in.recordTime = j.input.Records[i].Time
 		if skip != nil {
 			if known := skip[j.input.Records[i].Offset]; known != nil {
 				return i, known
@@ -120,7 +121,7 @@ func (w *worker) reject(j job, i int, cause error) error {
 	in.base, in.emitted = Place{Hi: uint64(i) << recordShift}, 0
 	w.dead(&DeadLetter{
 		Source: failed.Source, Partition: failed.Partition, Offset: failed.Offset,
-		Operator: failed.Operator, Key: failed.Key, Error: failed.Cause.Error(), Bytes: j.input.Records[i].Value,
+		Operator: failed.Operator, Key: failed.Key, Error: failed.Cause.Error(), RecordKey: j.input.Records[i].Key, Bytes: j.input.Records[i].Value,
 	})
 	if in.failed != nil {
 		again := *failed

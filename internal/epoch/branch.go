@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,9 @@ type Beginning struct {
 	Kind BranchKind
 	// From is where it starts. Defaults to the newest epochs of the live branch.
 	From *Point
+	// Asked is how a person said where it begins, if that is not live: a branch that was
+	// asked for otherwise is another one.
+	Asked string
 	// Starts says of sinks that are new where they start: [StartCut] or [StartBase].
 	Starts map[string]string
 }
@@ -54,7 +58,7 @@ func (j *Job) BeginBranch(ctx context.Context, b Beginning, me Identity) (Begun,
 	}
 	me.Build.Version = version
 	for range maxTakes {
-		file, ok, err := j.unfinished(ctx, b, me.Build)
+		file, ok, err := j.Unfinished(ctx, b, me.Build)
 		if err != nil {
 			return Begun{}, err
 		}
@@ -80,8 +84,8 @@ func (j *Job) BeginBranch(ctx context.Context, b Beginning, me Identity) (Begun,
 }
 
 func checkBeginning(b Beginning) error {
-	if !slices.Contains([]BranchKind{Upgrade, Rollback, Resume, Failover, Fresh}, b.Kind) {
-		return fmt.Errorf("begin a branch: kind %q instead of upgrade, rollback, resume, failover or fresh", b.Kind)
+	if !slices.Contains([]BranchKind{Upgrade, Rollback, Resume, Failover, Fresh, Rehearsal}, b.Kind) {
+		return fmt.Errorf("begin a branch: kind %q instead of upgrade, rollback, resume, failover, fresh or rehearsal", b.Kind)
 	}
 	for sink, start := range b.Starts {
 		if start != StartCut && start != StartBase {
@@ -91,8 +95,9 @@ func checkBeginning(b Beginning) error {
 	return CheckName("branch", b.Name)
 }
 
-// unfinished finds the branch of a build that has neither ended nor been live.
-func (j *Job) unfinished(ctx context.Context, b Beginning, build Build) (first BranchFile, ok bool, err error) {
+// Unfinished finds the branch of a build, with its version, that has neither ended nor
+// been live: the one that [Job.BeginBranch] would find.
+func (j *Job) Unfinished(ctx context.Context, b Beginning, build Build) (first BranchFile, ok bool, err error) {
 	names, err := j.Branches(ctx)
 	if err != nil {
 		return first, false, err
@@ -123,8 +128,8 @@ func before(a, b BranchFile) bool {
 	return a.Time < b.Time || a.Time == b.Time && a.Branch < b.Branch
 }
 
-// anyEnded tells whether a log of a branch is sealed, or gone.
-func (j *Job) anyEnded(ctx context.Context, branch string) (bool, error) {
+// Ended tells whether a log of a branch is sealed, or gone.
+func (j *Job) Ended(ctx context.Context, branch string) (bool, error) {
 	tasks, err := j.tasksOf(ctx, branch)
 	for _, task := range tasks {
 		head, _, err := j.endOf(ctx, branch, task, 0)
@@ -157,7 +162,7 @@ func (j *Job) nextName(ctx context.Context, b Beginning, build Build) (name stri
 // over tells whether a branch can't be followed by any more: it has ended, or has been
 // live.
 func (j *Job) over(ctx context.Context, branch string) (bool, error) {
-	ended, err := j.anyEnded(ctx, branch)
+	ended, err := j.Ended(ctx, branch)
 	if err != nil || ended {
 		return ended, err
 	}
@@ -177,7 +182,7 @@ func (j *Job) beginNew(ctx context.Context, b Beginning, name string, me Identit
 	}
 	file = BranchFile{
 		Format: Format, JobID: j.file.JobID, Branch: name, Build: me.Build, Kind: b.Kind, Layout: layout,
-		Base: &from, Starts: b.Starts, By: me.Writer.String(), Time: j.now(),
+		Base: &from, Asked: b.Asked, Starts: b.Starts, By: me.Writer.String(), Time: j.now(),
 	}
 	pin, err := j.pinBranch(ctx, file)
 	if err != nil {
@@ -186,6 +191,11 @@ func (j *Job) beginNew(ctx context.Context, b Beginning, name string, me Identit
 	late, err := j.late(ctx, from)
 	if err != nil {
 		return file, 0, err
+	}
+	if late == nil && b.From != nil {
+		if err := j.mayFollow(ctx, name, heads); err != nil {
+			return file, 0, cmp.Or(j.DeletePin(ctx, pin), err)
+		}
 	}
 	if outcome = Theirs; late == nil {
 		data, err := file.encode()
@@ -322,6 +332,20 @@ func (j *Job) late(ctx context.Context, from Point) (late *CleanedError, err err
 		}
 	}
 	return nil, nil
+}
+
+// mayFollow refuses a start, once it is pinned, behind which the epochs to follow were
+// cleaned away before: a branch from there could never go on. The error is a
+// [TimetableError].
+func (j *Job) mayFollow(ctx context.Context, branch string, heads map[string]Head) error {
+	for task, head := range heads {
+		own := head.Manifest
+		own.Covers = map[string]Position{task: own.Position}
+		if _, err := j.Follow(branch, task).Next(ctx, own, 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begun reads where the bases start that a branch lacks.

@@ -50,7 +50,7 @@ func (u *upgrader) base(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = o.PutBase(ctx, BaseOf(from, u.build(), u.begun.File.Starts))
+		_, err = o.PutBase(ctx, BaseOf(from, u.build(), u.begun.File.Branch, u.begun.File.Starts))
 		if fenced := (*FencedError)(nil); err != nil && !errors.As(err, &fenced) {
 			return err
 		}

@@ -288,7 +288,7 @@ func foreignSource(off bool) string {
 	own := v.Own[FirstTask].Manifest
 	own.Sources["extra"] = SourceState{Partitions: map[string]Offset{"0": {Next: 70}}}
 	v.Finals[FirstTask].Manifest.Sources["gone"] = SourceState{Partitions: map[string]Offset{"0": {Next: 9}}}
-	equal := AtEnd(own, v.Finals[FirstTask].Manifest)
+	equal := AtEnd(own, v.Finals[FirstTask].Manifest, nil)
 	if off {
 		equal = len(own.Sources) == len(v.Finals[FirstTask].Manifest.Sources) && own.Sources["gone"].Partitions["0"].Next == 9
 	}

@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -22,8 +23,11 @@ func sinks(out SinkState) map[string]SinkState { return map[string]SinkState{"ou
 // which the sink may stand anywhere.
 func deliveries(owed []Owed) (all []string) {
 	for _, o := range owed {
-		from := Place{Position: o.From}.String()
-		text := strings.TrimPrefix(from, "position ") + "-" + strings.TrimPrefix(Place{Position: o.To}.String(), "position ") + " " + o.Manifest.Branch
+		text := fmt.Sprintf("%d", o.From)
+		if o.Part > 0 || o.From == o.To {
+			text += fmt.Sprintf("+%d", o.Part)
+		}
+		text += fmt.Sprintf("-%d %s", o.To, o.Manifest.Branch)
 		if o.Gap > 0 {
 			text += " gap"
 		}
@@ -46,30 +50,44 @@ func TestOwedOver(t *testing.T) {
 		}
 	}
 	back := Piece{Link{Live: 2, Branch: "r", From: 5, To: AllPositions, Sinks: map[string]SinkConsent{"out": {Gap: Consented}}}, []Manifest{put("r", 2, 6, has(5)), put("r", 2, 7, has(5))}}
-	filled := Piece{
-		Link{Live: 2, Branch: "r", From: 5, To: AllPositions, Sinks: map[string]SinkConsent{"out": {Start: StartBase}}},
-		[]Manifest{put("r", -1, 3, has(0)), put("r", -1, 5, has(0)), put("r", 2, 6, has(0))},
+	// n fills it: epochs of two parts, of none, and of one, as a follower, and is live behind 3.
+	fills := func(start Position, n, parts int) map[string]SinkState {
+		return sinks(SinkState{Record: "made", Start: start, Confirmed: 1, Outbox: make([]Object, n), Parts: make([]int64, n), Fill: &Fill{Branch: "n", Parts: parts}})
+	}
+	filled := func(to Position) Piece {
+		return Piece{
+			Link{Live: 1, Branch: "n", From: 3, To: to, Sinks: map[string]SinkConsent{"out": {Start: StartBase}}},
+			[]Manifest{put("n", -1, 1, fills(1, 2, 2)), put("n", -1, 1, fills(1, 0, 2)), put("n", -1, 3, fills(1, 1, 3)), put("n", 1, 4, fills(3, 0, 3)), put("n", 1, 5, fills(3, 0, 3))},
+		}
+	}
+	next := Piece{Link{Live: 2, Branch: "v", From: 4, To: AllPositions}, []Manifest{put("v", -1, 4, fills(3, 0, 3)), put("v", 2, 5, fills(3, 1, 3))}}
+	filling := func(delivered int) SinkState {
+		return SinkState{Confirmed: 1, Fill: &Fill{Branch: "n", Parts: 3, Delivered: delivered}}
 	}
 	for _, c := range []struct {
-		name      string
-		pieces    []Piece
-		confirmed Position
-		want      string
+		name   string
+		pieces []Piece
+		now    SinkState
+		want   string
 	}{
-		{"one generation", []Piece{main}, 1, "1-2 main, 2-3 main"},
-		{"the next goes on", []Piece{main, {Link{Live: 1, Branch: "n", From: 3, To: AllPositions}, []Manifest{put("n", -1, 2, has(0)), put("n", -1, 3, has(0)), put("n", 1, 4, has(0))}}}, 1, "1-2 main, 2-3 main, 3-4 n"},
-		{"what main put out beyond its end counts for nothing", []Piece{{Link{Branch: "main", To: 2}, main.Manifests}, {Link{Live: 1, Branch: "n", From: 2, To: AllPositions}, []Manifest{put("n", 1, 3, has(0))}}}, 1, "1-2 main, 2-3 n"},
-		{"back, with a rest to be drained first (H21)", []Piece{main, dropping(ToDrain), back}, 1, "1-2 main, 2-3 main, 3-6 r, 6-7 r"},
-		{"back, once the rest is drained and gone", []Piece{{Link: main.Link}, dropping(ToDrain), back}, 1, "3-6 r, 6-7 r"},
-		{"back, and the rest was given up", []Piece{{Link: main.Link}, dropping(Consented), back}, 1, "1-6 r gap, 6-7 r"},
-		{"back, and filled by the branch from its base", []Piece{main3, dropping(ToDrain), filled}, 3, "3-5 r, 5-6 r"},
-		{"new at the cut", []Piece{{Link: main.Link}, {Link{Live: 1, Branch: "n", From: 3, To: AllPositions, Sinks: map[string]SinkConsent{"out": {Start: StartCut}}}, []Manifest{put("n", -1, 3, has(0)), put("n", 1, 4, has(3))}}}, 3, "3-4 n"},
-		{"new, from the base", []Piece{{Link: main.Link}, {Link{Live: 1, Branch: "n", From: 3, To: AllPositions, Sinks: map[string]SinkConsent{"out": {Start: StartBase}}}, []Manifest{put("n", -1, 1, has(1)), put("n", -1, 3, has(1)), put("n", 1, 4, has(1))}}}, 1, "1-3 n, 3-4 n"},
-		{"a manifest is missing", []Piece{main3}, 1, "error"},
-		{"a generation's are missing", []Piece{main, {Link{Live: 1, Branch: "n", From: 3, To: 4}, nil}, {Link{Live: 2, Branch: "r", From: 4, To: AllPositions}, []Manifest{put("r", 2, 5, has(0))}}}, 2, "error"},
-		{"all is there", []Piece{main}, 3, ""},
+		{"one generation", []Piece{main}, SinkState{Confirmed: 1}, "1-2 main, 2-3 main"},
+		{"the next goes on", []Piece{main, {Link{Live: 1, Branch: "n", From: 3, To: AllPositions}, []Manifest{put("n", -1, 2, has(0)), put("n", -1, 3, has(0)), put("n", 1, 4, has(0))}}}, SinkState{Confirmed: 1}, "1-2 main, 2-3 main, 3-4 n"},
+		{"what main put out beyond its end counts for nothing", []Piece{{Link{Branch: "main", To: 2}, main.Manifests}, {Link{Live: 1, Branch: "n", From: 2, To: AllPositions}, []Manifest{put("n", 1, 3, has(0))}}}, SinkState{Confirmed: 1}, "1-2 main, 2-3 n"},
+		{"back, with a rest to be drained first (H21)", []Piece{main, dropping(ToDrain), back}, SinkState{Confirmed: 1}, "1-2 main, 2-3 main, 3-6 r, 6-7 r"},
+		{"back, once the rest is drained and gone", []Piece{{Link: main.Link}, dropping(ToDrain), back}, SinkState{Confirmed: 1}, "3-6 r, 6-7 r"},
+		{"back, and the rest was given up", []Piece{{Link: main.Link}, dropping(Consented), back}, SinkState{Confirmed: 1}, "1-6 r gap, 6-7 r"},
+		{"new at the cut", []Piece{{Link: main.Link}, {Link{Live: 1, Branch: "n", From: 3, To: AllPositions, Sinks: map[string]SinkConsent{"out": {Start: StartCut}}}, []Manifest{put("n", -1, 3, has(0)), put("n", 1, 4, has(3))}}}, SinkState{Confirmed: 3}, "3-4 n"},
+		{"filled, and nothing is delivered", []Piece{{Link: main.Link}, filled(AllPositions)}, filling(0), "1+0-1 n, 1+2-1 n, 1+3-4 n, 4-5 n"},
+		{"filled by an epoch of two", []Piece{{Link: main.Link}, filled(AllPositions)}, filling(2), "1+2-1 n, 1+3-4 n, 4-5 n"},
+		{"filled by half of one, which is owed with all its parts", []Piece{{Link: main.Link}, filled(AllPositions)}, filling(1), "error"},
+		{"filled, and behind the cut", []Piece{{Link: main.Link}, filled(AllPositions)}, filling(3), "1+3-4 n, 4-5 n"},
+		{"filled, and the next generation goes on", []Piece{{Link: main.Link}, filled(4), next}, filling(2), "1+2-1 n, 1+3-4 n, 4-5 v"},
+		{"what fills it is missing", []Piece{{Link: main.Link}, {filled(4).Link, filled(4).Manifests[2:]}}, filling(0), "error"},
+		{"a manifest is missing", []Piece{main3}, SinkState{Confirmed: 1}, "error"},
+		{"a generation's are missing", []Piece{main, {Link{Live: 1, Branch: "n", From: 3, To: 4}, nil}, {Link{Live: 2, Branch: "r", From: 4, To: AllPositions}, []Manifest{put("r", 2, 5, has(0))}}}, SinkState{Confirmed: 2}, "error"},
+		{"all is there", []Piece{main}, SinkState{Confirmed: 3}, ""},
 	} {
-		owed, err := OwedOver(c.pieces, "out", c.confirmed)
+		owed, err := OwedOver(c.pieces, "out", c.now)
 		got := strings.Join(deliveries(owed), ", ")
 		if err != nil {
 			got = "error"
@@ -152,14 +170,16 @@ func TestNoteSinks(t *testing.T) {
 		{"it goes on", true, &SinkState{Record: "old", Confirmed: 1}, &SinkState{Record: "made", Confirmed: 4}, SinkConsent{}, &SinkState{Record: "made", Confirmed: 4}, SinkConsent{}},
 		{"new", true, nil, nil, SinkConsent{}, &SinkState{Start: 9, Confirmed: 9}, SinkConsent{Start: StartCut}},
 		{"new, with outboxes of the follower", true, &SinkState{Outbox: []Object{{Path: "x"}}}, nil, SinkConsent{}, &SinkState{Start: 9, Confirmed: 9}, SinkConsent{Start: StartCut}},
-		{"new, from the base", true, &SinkState{Start: 2, Confirmed: 2}, nil, SinkConsent{Start: StartBase}, &SinkState{Start: 2, Confirmed: 2}, SinkConsent{Start: StartBase}},
-		{"new, from the base, but the chain has named it since (D10)", true, &SinkState{Start: 2, Confirmed: 2}, &SinkState{Record: "made", Start: 5, Confirmed: 6}, SinkConsent{Start: StartBase}, &SinkState{Record: "made", Start: 5, Confirmed: 6}, SinkConsent{}},
+		{"new, filled from the base", true, &SinkState{Start: 2, Confirmed: 2, Fill: &Fill{"n", 3, 1, 4}}, nil, SinkConsent{Start: StartBase}, &SinkState{Start: 9, Confirmed: 2, Fill: &Fill{"n", 3, 1, 4}}, SinkConsent{Start: StartBase}},
+		{"new, filled from the base, with a record", true, &SinkState{Record: "made", Start: 2, Confirmed: 2, Fill: &Fill{"n", 3, 3, 5}}, nil, SinkConsent{Start: StartBase}, &SinkState{Record: "made", Start: 9, Confirmed: 2, Fill: &Fill{"n", 3, 3, 5}}, SinkConsent{Start: StartBase}},
+		{"new, filled from the base, but the chain has named it since (D10)", true, &SinkState{Start: 2, Confirmed: 2, Fill: &Fill{"n", 3, 1, 4}}, &SinkState{Record: "made", Start: 5, Confirmed: 6}, SinkConsent{Start: StartBase}, &SinkState{Record: "made", Start: 5, Confirmed: 6}, SinkConsent{}},
+		{"new, filled from the base, and the chain has named it without a record", true, &SinkState{Record: "mine", Start: 2, Confirmed: 2, Fill: &Fill{"n", 3, 3, 5}}, &SinkState{Start: 5, Confirmed: 5, Fill: &Fill{Branch: "m"}}, SinkConsent{Start: StartBase}, &SinkState{Record: "mine", Start: 9, Confirmed: 2, Fill: &Fill{"n", 3, 3, 5}}, SinkConsent{Start: StartBase}},
+		{"new, filled from the base, in the place of the chain's record", true, &SinkState{Record: "mine", Takes: "theirs", Start: 2, Confirmed: 2, Fill: &Fill{"n", 3, 3, 5}}, &SinkState{Record: "theirs", Start: 5, Confirmed: 5, Fill: &Fill{Branch: "m"}}, SinkConsent{Start: StartBase}, &SinkState{Record: "mine", Takes: "theirs", Start: 9, Confirmed: 2, Fill: &Fill{"n", 3, 3, 5}}, SinkConsent{Start: StartBase}},
 		{"gone", false, nil, &SinkState{Record: "made", Confirmed: 4}, SinkConsent{}, &SinkState{Record: "made", Confirmed: 4, Dropped: ToDrain}, SinkConsent{Dropped: ToDrain}},
 		{"gone, its rest given up", false, nil, &SinkState{Record: "made", Confirmed: 4}, SinkConsent{Dropped: Consented}, &SinkState{Record: "made", Confirmed: 4, Dropped: Consented}, SinkConsent{Dropped: Consented}},
 		{"gone since longer", false, nil, &SinkState{Record: "made", Confirmed: 4, Dropped: ToDrain}, SinkConsent{}, &SinkState{Record: "made", Confirmed: 4, Dropped: ToDrain}, SinkConsent{}},
 		{"back, unsettled", true, nil, &SinkState{Record: "made", Confirmed: 4, Dropped: ToDrain}, SinkConsent{}, nil, SinkConsent{}},
 		{"back, behind a gap", true, nil, &SinkState{Record: "made", Confirmed: 4, Dropped: ToDrain}, SinkConsent{Gap: Consented}, &SinkState{Record: "made", Start: 9, Confirmed: 4}, SinkConsent{Gap: Consented}},
-		{"back, filled", true, nil, &SinkState{Record: "made", Confirmed: 4, Dropped: ToDrain}, SinkConsent{Start: StartBase}, &SinkState{Record: "made", Confirmed: 4}, SinkConsent{Start: StartBase}},
 	} {
 		v := cutOf("n", 9, 9)
 		final, own := v.Finals[FirstTask], v.Own[FirstTask]
@@ -197,20 +217,64 @@ func TestNoteSinks(t *testing.T) {
 }
 
 // TestNoteRewrite is D11: an unfinished writing anew goes on, and compares with the
-// ended final as well.
+// ended final as well; a wish for one begins with the first slot. What it says is said
+// again by the next look.
 func TestNoteRewrite(t *testing.T) {
-	v := cutOf("n", 9, 9)
-	v.Sinks = []string{"out"}
-	final, own := v.Finals[FirstTask], v.Own[FirstTask]
-	final.Manifest.Sinks = sinks(SinkState{Rewrite: &Rewrite{Mode: "all", Cursor: "m", Ended: []string{"first"}}})
-	v.Finals[FirstTask] = final
-	m, err := v.Note(own.Manifest, final)
-	if r := m.Sinks["out"].Rewrite; err != nil || r == nil || r.Mode != "all" || r.Cursor != "m" || !slices.Equal(r.Ended, []string{"first", "main 9"}) {
-		t.Errorf("got %+v, %v", r, err)
+	first, second, main := LogEnd{"first", FirstTask, 3, "a"}, LogEnd{"second", FirstTask, 4, "b"}, LogEnd{}
+	pass := func(mode RewriteMode, cursor Slot, ended, later []LogEnd) *Rewrite {
+		return &Rewrite{mode, cursor, ended, later}
 	}
-	own.Manifest.Sinks = sinks(SinkState{Rewrite: &Rewrite{Mode: "changed", Ended: []string{"main 5"}}})
-	m, err = v.Note(own.Manifest, final)
-	if r := m.Sinks["out"].Rewrite; err != nil || r.Mode != "changed" || r.Cursor != "" || !slices.Equal(r.Ended, []string{"first", "main 5", "main 9"}) {
-		t.Errorf("got %+v, %v", r, err)
+	final, own := cutOf("n", 9, 9).Finals[FirstTask], cutOf("n", 9, 9).Own[FirstTask]
+	main = LogEnd{final.Manifest.Branch, final.Manifest.Task, final.Manifest.Epoch, final.Hash}
+	ends := func(e ...LogEnd) []LogEnd { return e }
+	for _, c := range []struct {
+		name            string
+		wish            RewriteMode
+		lacks           bool // the build has no such sink
+		own, unfinished *Rewrite
+		want            *Rewrite
+	}{
+		{name: "nothing"},
+		{name: "touched", wish: RewriteTouched},
+		{name: "all", wish: RewriteAll, want: pass(RewriteAll, 0, ends(main), nil)},
+		{name: "unfinished", unfinished: pass(RewriteAll, 7, ends(first), nil), want: pass(RewriteAll, 7, ends(first), ends(main))},
+		{name: "unfinished, touched", wish: RewriteTouched, unfinished: pass(RewriteChanged, 7, ends(first), ends(second)), want: pass(RewriteChanged, 7, ends(first), ends(main, second))},
+		{name: "not begun yet", unfinished: pass(RewriteAll, 0, ends(second), nil), want: pass(RewriteAll, 0, ends(main, second), nil)},
+		{name: "unfinished, all", wish: RewriteAll, unfinished: pass(RewriteChanged, 7, ends(first), ends(second)), want: pass(RewriteAll, 0, ends(first, main, second), nil)},
+		{name: "of the base", own: pass(RewriteAll, 0, ends(first), nil), want: pass(RewriteAll, 0, ends(first, main), nil)},
+		{name: "of the base, unfinished", own: pass(RewriteAll, 0, ends(first), nil), unfinished: pass(RewriteAll, 7, ends(second), nil), want: pass(RewriteAll, 0, ends(first, main, second), nil)},
+		{name: "gone", wish: RewriteAll, lacks: true, unfinished: pass(RewriteAll, 7, ends(first), nil)},
+	} {
+		v := cutOf("n", 9, 9)
+		if !c.lacks {
+			v.Sinks, v.Rewrite = []string{"out"}, map[string]RewriteMode{"out": c.wish}
+		}
+		final.Manifest.Sinks = sinks(SinkState{Rewrite: c.unfinished})
+		own.Manifest.Sinks = sinks(SinkState{Rewrite: c.own})
+		v.Finals[FirstTask], v.Own[FirstTask] = final, own
+		m, err := v.Note(own.Manifest, final)
+		if got := m.Sinks["out"].Rewrite; err != nil || !got.Equal(c.want) {
+			t.Errorf("%s: got %+v, %v; want %+v", c.name, got, err, c.want)
+		}
+		if noted, err := v.noted(m, final); err != nil || !noted {
+			t.Errorf("%s: noted, and to be noted again: %v", c.name, err)
+		}
+	}
+}
+
+// A pass that ends is done with the ends that it began with, and another one follows
+// for those that came meanwhile.
+func TestPassedRewrite(t *testing.T) {
+	first, later := []LogEnd{{"a", FirstTask, 1, "x"}}, []LogEnd{{"b", FirstTask, 2, "y"}}
+	r := Rewrite{RewriteAll, 3, first, later}
+	if got := r.Passed(9); !got.Equal(&Rewrite{RewriteAll, 10, first, later}) {
+		t.Errorf("behind slot 9: %+v", got)
+	}
+	again := r.Passed(65535)
+	if !again.Equal(&Rewrite{RewriteAll, 0, later, nil}) {
+		t.Fatalf("behind the last slot: %+v", again)
+	}
+	if got := again.Passed(65535); got != nil {
+		t.Errorf("behind the last slot of the second pass: %+v", got)
 	}
 }

@@ -56,7 +56,18 @@ func (j *Job) OwedTo(ctx context.Context, head Manifest, sinks []string) (map[st
 	if own < 0 {
 		return nil, nil // a follower's deliveries are nobody's
 	}
-	r := &owedReader{job: j, head: head, chain: chain[:own+1], logs: make([][]Manifest, own+1)}
+	return j.owedOver(ctx, head, chain[:own+1], sinks)
+}
+
+// OwedToFill is what sinks are owed by a branch that fills them and is not live, by its
+// newest manifest.
+func (j *Job) OwedToFill(ctx context.Context, head Manifest, sinks []string) (map[string][]Owed, error) {
+	return j.owedOver(ctx, head, []Link{{Branch: head.Branch, To: AllPositions}}, sinks)
+}
+
+// owedOver is what sinks are owed by a chain of which head is the newest manifest.
+func (j *Job) owedOver(ctx context.Context, head Manifest, chain []Link, sinks []string) (map[string][]Owed, error) {
+	r := &owedReader{job: j, head: head, chain: chain, logs: make([][]Manifest, len(chain))}
 	owed := map[string][]Owed{}
 	for _, name := range sinks {
 		s, known := head.Sinks[name]
@@ -67,7 +78,7 @@ func (j *Job) OwedTo(ctx context.Context, head Manifest, sinks []string) (map[st
 		if err != nil {
 			return nil, err
 		}
-		found, err := OwedOver(pieces, name, s.Confirmed)
+		found, err := OwedOver(pieces, name, s)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w; `sluice fsck %s` tells more", j.name, err, j.name)
 		}
@@ -115,27 +126,29 @@ func (r *owedReader) pieces(ctx context.Context, sink string, now SinkState) ([]
 			continue
 		}
 		until := max(link.From, s.Start, now.Confirmed)
-		if link.Sinks[sink].Start == StartBase {
-			until = max(s.Start, now.Confirmed)
+		have := func(m Manifest) bool { return m.Position <= until }
+		if fill := now.Fill; fill != nil && fill.Branch == link.Branch {
+			have = func(m Manifest) bool { return m.Live == nil && m.Epoch <= fill.Through }
 		}
-		if pieces[i].Manifests, err = r.until(ctx, i, until); err != nil {
+		if pieces[i].Manifests, err = r.until(ctx, i, have); err != nil {
 			return nil, err
 		}
-		if s.Start > link.From || link.Sinks[sink].Start == StartCut {
+		if s.Start > link.From || link.Sinks[sink].Start != "" {
 			break // it began here, or came back in place, with nothing pending
 		}
 	}
 	return pieces, nil
 }
 
-// until are the manifests of a link from the one at a position, or its first, on.
-func (r *owedReader) until(ctx context.Context, i int, position Position) ([]Manifest, error) {
+// until are the manifests of a link from the newest that the sink has, or the link's
+// first, on.
+func (r *owedReader) until(ctx context.Context, i int, has func(Manifest) bool) ([]Manifest, error) {
 	for n := 0; ; n++ {
 		m, err := r.back(ctx, i, n)
 		if err != nil {
 			return nil, err
 		}
-		if m.Position <= position || m.Epoch == 0 {
+		if has(m) || m.Epoch == 0 {
 			all := slices.Clone(r.logs[i][:n+1])
 			slices.Reverse(all)
 			return all, nil

@@ -40,27 +40,27 @@ type Deliveries struct {
 	// Own are the sinks of the log's newest manifest, Newest those of the live
 	// branch's, which alone says what has been delivered.
 	Own, Newest map[string]SinkState
-	// Starts are the branch's own record of where new sinks start.
-	Starts map[string]string
+	// Branch is the log's.
+	Branch string
 	// Settled are sinks whose outboxes nobody waits for any more: a live record
 	// says that a person consented, or a record that they are drained.
 	Settled map[string]bool
 }
 
-// Owed returns the positions above which epochs of the log must be kept for
-// their outboxes (H12): those that it wrote as the live branch, and those that
-// it wrote as a follower, for sinks that are filled before a cut. Nothing is
-// owed above [AllPositions].
+// Owed returns the position above which epochs must be kept that the log wrote as the
+// live branch, for their outboxes (H12), and from which of its own epochs on those that
+// it wrote as a follower, for sinks that it has filled before its cut (D10). Nothing is
+// owed above [AllPositions], nor from [AllEpochs] on.
 //
 // A sink asks for each position after its own, also for those without a row. A
 // sink that the live branch lacks is owed what its own log last knew, until
 // somebody says that it is settled.
-func (d Deliveries) Owed() (live, following Position) { return d.owed(allRules) }
+func (d Deliveries) Owed() (live Position, filling Epoch) { return d.owed(allRules) }
 
-func (d Deliveries) owed(on rules) (live, following Position) {
-	live, following = AllPositions, AllPositions
+func (d Deliveries) owed(on rules) (live Position, filling Epoch) {
+	live, filling = AllPositions, AllEpochs
 	if on&ruleOwed == 0 {
-		return live, following
+		return live, filling
 	}
 	for name, own := range d.Own {
 		known, has := d.Newest[name]
@@ -73,30 +73,35 @@ func (d Deliveries) owed(on rules) (live, following Position) {
 		if known.Dropped == consented || d.Settled[name] {
 			continue
 		}
-		at := max(known.Start, known.Confirmed)
 		if d.Live || d.WasLive {
-			live = min(live, at)
+			live = min(live, max(known.Start, known.Confirmed))
 		}
-		if d.fills(name, has && known.Dropped == "") {
-			following = min(following, at)
+		if f := d.fills(own, d.Newest[name]); f != nil {
+			filling = min(filling, f.Through)
 		}
 	}
-	return live, following
+	return live, filling
 }
 
 // consented is what stands in a sink's Dropped once a person gave up its rest.
 const consented = "consented"
 
-// fills tells whether a sink may get what the branch wrote while it followed.
-func (d Deliveries) fills(sink string, liveHasIt bool) bool {
+// fills is how far the branch has filled a sink that it fills, or has: one that ends
+// before it is live leaves that, and so does one that finds the name taken.
+func (d Deliveries) fills(own, newest SinkState) *Fill {
+	f := own.Fill
 	switch {
-	case d.Starts[sink] == "cut":
-		return false
+	case f == nil || f.Branch != d.Branch:
+		return nil
 	case d.Live || d.WasLive:
-		return d.Starts[sink] == "base"
-	default:
-		return !d.Sealed && !liveHasIt
+		if newest.Fill == nil || newest.Fill.Branch != d.Branch {
+			return nil // it has all, or another's
+		}
+		return newest.Fill
+	case d.Sealed || !own.Fills(d.Branch, newest):
+		return nil
 	}
+	return f
 }
 
 // FloorView is what clean-up knows of a log when it chooses a floor.
@@ -108,13 +113,14 @@ type FloorView struct {
 	// the floor.
 	Log []Trace
 	Retention
-	// Owed and OwedFollowing are [Deliveries.Owed]'s answer.
-	Owed, OwedFollowing Position
+	// Owed and Filling are [Deliveries.Owed]'s answer.
+	Owed    Position
+	Filling Epoch
 	// Covered are the positions that unsealed followers have covered.
 	Covered []Position
-	// Held says that the newest epochs of this or an unsealed branch still name
-	// an ended log, so that no floor rises.
-	Held bool
+	// Held is the oldest epoch that a sink which is being written anew still compares
+	// with (D11); nil: none.
+	Held *Epoch
 	// End is what is known of a log that is sealed; nil while it isn't.
 	End *End
 }
@@ -141,12 +147,12 @@ type Choice struct {
 
 // Needs tells whether epochs before this one of the log can matter to the choice.
 func (v FloorView) Needs(oldest Trace) bool {
-	return v.keeps(oldest) || oldest.Position > v.neededAbove()
+	return v.keeps(oldest) || oldest.Position > v.neededAbove() || oldest.Epoch > v.Filling
 }
 
 // neededAbove is the position up to which nobody needs an epoch.
 func (v FloorView) neededAbove() Position {
-	return slices.Min(append([]Position{v.Owed, v.OwedFollowing}, v.Covered...))
+	return slices.Min(append([]Position{v.Owed}, v.Covered...))
 }
 
 // keeps tells whether age or number keep an epoch. A clock that was set back
@@ -166,9 +172,9 @@ func (v FloorView) keeps(t Trace) bool {
 func DecideFloor(v FloorView) Choice { return v.decide(allRules) }
 
 func (v FloorView) decide(on rules) Choice {
-	if v.Held || len(v.Log) == 0 {
-		c := Choice{Floor: v.Floor, Kept: Epoch(len(v.Log))}
-		if len(v.Log) == 0 && v.mayEnd(on) {
+	if len(v.Log) == 0 {
+		c := Choice{Floor: v.Floor}
+		if v.mayEnd(on) {
 			c.Floor = AllEpochs
 		}
 		return c
@@ -196,6 +202,9 @@ func (v FloorView) decide(on rules) Choice {
 	if followed < c.Floor {
 		c.Followed, c.Floor = c.Floor-followed, followed
 	}
+	if v.Held != nil && on&ruleHeld != 0 {
+		c.Floor = min(c.Floor, *v.Held)
+	}
 	c.Floor = max(c.Floor, v.Floor)
 	return c
 }
@@ -209,7 +218,7 @@ func (v FloorView) oldest(needed func(Trace) bool) Epoch {
 }
 
 func (v FloorView) owes(t Trace) bool {
-	return t.Data && (t.Live && t.Position > v.Owed || !t.Live && t.Position > v.OwedFollowing)
+	return t.Data && (t.Live && t.Position > v.Owed || !t.Live && t.Epoch > v.Filling)
 }
 
 func (v FloorView) isFollowed(t Trace) bool {
@@ -219,7 +228,7 @@ func (v FloorView) isFollowed(t Trace) bool {
 // mayEnd tells whether a log may go altogether.
 func (v FloorView) mayEnd(on rules) bool {
 	e := v.End
-	if e == nil || v.Held {
+	if e == nil || v.Held != nil && on&ruleHeld != 0 {
 		return false
 	}
 	if on&ruleFinal == 0 {
@@ -288,6 +297,7 @@ const (
 	ruleOwed      rules = 1 << iota // an outbox that is owed holds the floor back
 	ruleOwnSink                     // only the sink itself, or a consent, says that it isn't owed
 	ruleFollowed                    // what a follower has not covered holds the floor back
+	ruleHeld                        // so does what a sink that is written anew compares with
 	ruleFinal                       // a sealed log goes only when nothing can start from it
 	ruleNameTaken                   // an object goes only once its epoch's name is taken
 	ruleHeadOwner                   // an object of the head's owner is the owner's

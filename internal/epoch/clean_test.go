@@ -53,7 +53,7 @@ func liveLog(last Epoch) (log []Trace) {
 
 // keepOne asks for nothing but the newest epoch.
 func keepOne(last Epoch) FloorView {
-	return FloorView{Log: liveLog(last), Retention: Retention{Micros: -1, Epochs: 1}, Owed: AllPositions, OwedFollowing: AllPositions}
+	return FloorView{Log: liveLog(last), Retention: Retention{Micros: -1, Epochs: 1}, Owed: AllPositions, Filling: AllEpochs}
 }
 
 func freedName(off bool) string {
@@ -191,13 +191,13 @@ func outboxOf(rule rules) func(bool) string {
 			Own: map[string]SinkState{"S": {Record: "r", Confirmed: 0}},
 		}
 		v := keepOne(3)
-		v.Owed, v.OwedFollowing = d.owed(on)
+		v.Owed, v.Filling = d.owed(on)
 		if v.decide(on).Floor > 1 {
 			return "the outbox goes"
 		}
 		// Once it is drained, or consented away, it may go.
 		d.Settled = map[string]bool{"S": true}
-		v.Owed, v.OwedFollowing = d.Owed()
+		v.Owed, v.Filling = d.Owed()
 		if DecideFloor(v).Floor != 3 {
 			return "a settled outbox stays"
 		}
@@ -243,7 +243,7 @@ func ended(off bool) string {
 // epoch by epoch.
 func TestDecideFloorRandomly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := FloorView{Owed: AllPositions, OwedFollowing: AllPositions}
+		v := FloorView{Owed: AllPositions, Filling: AllEpochs}
 		n := rapid.IntRange(1, 12).Draw(t, "epochs")
 		position, now := Position(0), int64(1000)
 		for e := range n {
@@ -257,7 +257,7 @@ func TestDecideFloorRandomly(t *testing.T) {
 		v.Retention = Retention{Micros: rapid.Int64Range(-1, 20).Draw(t, "time"), Epochs: Epoch(rapid.IntRange(0, 5).Draw(t, "number"))}
 		some := func(name string) Position { return Position(rapid.IntRange(0, n).Draw(t, name)) }
 		if rapid.Bool().Draw(t, "owed") {
-			v.Owed, v.OwedFollowing = some("delivered"), some("filled")
+			v.Owed, v.Filling = some("delivered"), Epoch(some("filled"))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "followers") {
 			v.Covered = append(v.Covered, some("covered"))
@@ -270,7 +270,7 @@ func TestDecideFloorRandomly(t *testing.T) {
 		}
 		needed := func(i Epoch) bool {
 			tr := v.Log[i]
-			owed := tr.Data && (tr.Live && tr.Position > v.Owed || !tr.Live && tr.Position > v.OwedFollowing)
+			owed := tr.Data && (tr.Live && tr.Position > v.Owed || !tr.Live && tr.Epoch > v.Filling)
 			followed := tr.Live && slices.ContainsFunc(v.Covered, func(p Position) bool { return tr.Position > p })
 			return owed || followed || newest.Epoch-tr.Epoch < max(v.Retention.Epochs, 1)
 		}
@@ -331,24 +331,35 @@ func TestDeliveriesOwed(t *testing.T) {
 	sink := func(start, confirmed Position, dropped string) map[string]SinkState {
 		return map[string]SinkState{"s": {Start: start, Confirmed: confirmed, Dropped: dropped}}
 	}
+	filled := func(start Position, through Epoch, dropped string) map[string]SinkState {
+		return map[string]SinkState{"s": {Start: start, Confirmed: 2, Dropped: dropped, Fill: &Fill{Branch: "n", Parts: 9, Delivered: 4, Through: through}}}
+	}
 	for what, c := range map[string]struct {
-		d               Deliveries
-		live, following Position
+		d       Deliveries
+		live    Position
+		filling Epoch
 	}{
-		"live":                                 {Deliveries{Live: true, Own: sink(0, 7, ""), Newest: sink(0, 7, "")}, 7, AllPositions},
-		"live, filled before its cut":          {Deliveries{Live: true, Own: sink(2, 3, ""), Newest: sink(2, 3, ""), Starts: map[string]string{"s": "base"}}, 3, 3},
-		"ended":                                {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(0, 9, "")}, 9, AllPositions},
-		"ended, dropped by consent":            {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(0, 5, "consented")}, AllPositions, AllPositions},
-		"ended, to drain":                      {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(0, 6, "to drain")}, 6, AllPositions},
-		"ended, and back behind a gap":         {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(8, 5, "")}, 8, AllPositions},
-		"follower":                             {Deliveries{Own: sink(0, 5, ""), Newest: sink(0, 5, "")}, AllPositions, AllPositions},
-		"follower with a sink of its own":      {Deliveries{Own: sink(2, 5, "")}, AllPositions, 5},
-		"follower with a sink from the cut on": {Deliveries{Own: sink(2, 5, ""), Starts: map[string]string{"s": "cut"}}, AllPositions, AllPositions},
-		"given up, with a sink of its own":     {Deliveries{Sealed: true, Own: sink(2, 5, "")}, AllPositions, AllPositions},
-		"no sinks":                             {Deliveries{Live: true}, AllPositions, AllPositions},
+		"live":                                   {Deliveries{Live: true, Own: sink(0, 7, ""), Newest: sink(0, 7, "")}, 7, AllEpochs},
+		"live, being filled":                     {Deliveries{Live: true, Own: filled(8, 3, ""), Newest: filled(8, 4, ""), Branch: "n"}, 8, 4},
+		"live, filled before its cut":            {Deliveries{Live: true, Own: sink(8, 9, ""), Newest: sink(8, 9, ""), Branch: "n"}, 9, AllEpochs},
+		"ended":                                  {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(0, 9, "")}, 9, AllEpochs},
+		"ended, while it is filled":              {Deliveries{Sealed: true, WasLive: true, Own: filled(8, 3, ""), Newest: filled(8, 5, ""), Branch: "n"}, 8, 5},
+		"ended, while it is filled, to drain":    {Deliveries{Sealed: true, WasLive: true, Own: filled(8, 3, ""), Newest: filled(8, 3, ToDrain), Branch: "n"}, 8, 3},
+		"ended, while it is filled, and settled": {Deliveries{Sealed: true, WasLive: true, Own: filled(8, 3, ""), Newest: filled(8, 3, ToDrain), Branch: "n", Settled: map[string]bool{"s": true}}, AllPositions, AllEpochs},
+		"live behind one that fills it":          {Deliveries{Live: true, Own: filled(8, 3, ""), Newest: filled(8, 3, "")}, 8, AllEpochs},
+		"ended, dropped by consent":              {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(0, 5, "consented")}, AllPositions, AllEpochs},
+		"ended, to drain":                        {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(0, 6, "to drain")}, 6, AllEpochs},
+		"ended, and back behind a gap":           {Deliveries{Sealed: true, WasLive: true, Own: sink(0, 5, ""), Newest: sink(8, 5, "")}, 8, AllEpochs},
+		"follower":                               {Deliveries{Own: sink(0, 5, ""), Newest: sink(0, 5, "")}, AllPositions, AllEpochs},
+		"follower that fills a sink":             {Deliveries{Own: filled(2, 5, ""), Branch: "n"}, AllPositions, 5},
+		"follower that filled it too late":       {Deliveries{Own: filled(2, 5, ""), Newest: map[string]SinkState{"s": {Record: "made", Start: 3, Confirmed: 4}}, Branch: "n"}, AllPositions, AllEpochs},
+		"follower that fills it in time":         {Deliveries{Own: filled(2, 5, ""), Newest: sink(3, 3, ""), Branch: "n"}, AllPositions, 5},
+		"follower with a sink from the cut on":   {Deliveries{Own: sink(2, 5, ""), Branch: "n"}, AllPositions, AllEpochs},
+		"given up, while it filled a sink":       {Deliveries{Sealed: true, Own: filled(2, 5, ""), Branch: "n"}, AllPositions, AllEpochs},
+		"no sinks":                               {Deliveries{Live: true}, AllPositions, AllEpochs},
 	} {
-		if live, following := c.d.Owed(); live != c.live || following != c.following {
-			t.Errorf("%s: owed above %d and %d, want %d and %d", what, live, following, c.live, c.following)
+		if live, filling := c.d.Owed(); live != c.live || filling != c.filling {
+			t.Errorf("%s: owed above position %d and epoch %d, want %d and %d", what, live, filling, c.live, c.filling)
 		}
 	}
 }

@@ -32,6 +32,11 @@ type CutView struct {
 	// Settled is what a person or the branch's record says of sinks: where new ones
 	// start, of which a gap or a lost rest is consented to.
 	Settled map[string]SinkConsent
+	// Rewrite has each table's sink of the build, with what a person wants to be written
+	// anew of it; empty: nothing in particular.
+	Rewrite map[string]RewriteMode
+	// Unread are sources that the version of one of the two branches does not read.
+	Unread map[string]bool
 	// OtherOffsets says that a person wants the branch's own offsets although they
 	// are not those of the end (fresh).
 	OtherOffsets bool
@@ -90,7 +95,7 @@ func (v CutView) covers(own, final Manifest) bool {
 	if v.OtherOffsets {
 		return own.Position == final.Position && own.Covers[final.Task] == final.Position
 	}
-	return AtEnd(own, final)
+	return AtEnd(own, final, v.Unread)
 }
 
 // cutRules are parts of the decision that tests switch off.
@@ -117,9 +122,7 @@ func (v CutView) noted(own Manifest, final Head) (bool, error) {
 }
 
 func sameSink(a, b SinkState) bool {
-	ra, rb := a.Rewrite, b.Rewrite
-	rewrites := ra == nil && rb == nil || ra != nil && rb != nil && ra.Mode == rb.Mode && ra.Cursor == rb.Cursor && slices.Equal(ra.Ended, rb.Ended)
-	return rewrites && a.Record == b.Record && a.Start == b.Start && a.Confirmed == b.Confirmed && a.Dropped == b.Dropped && a.Note == b.Note
+	return a.Rewrite.Equal(b.Rewrite) && a.Record == b.Record && a.Start == b.Start && a.Confirmed == b.Confirmed && a.Dropped == b.Dropped && a.Note == b.Note && a.Takes == b.Takes && a.Fill.Same(b.Fill) && a.Span.Equal(b.Span)
 }
 
 // Note is the payload of the open that notes what a final does, behind own: whose
@@ -129,11 +132,11 @@ func sameSink(a, b SinkState) bool {
 func (v CutView) Note(own Manifest, final Head) (Manifest, error) {
 	f := final.Manifest
 	m := Opening(own, own.Build, nil)
-	m.Request = max(own.Request, f.Request)
+	m.Request, m.Unmet = max(own.Request, f.Request), f.Unmet
 	m.Superseded = Supersede(Covering(own.Superseded, f, own.Build), f.WriterBuild, own.Build)
-	m.Sinks = copiedSinks(own.Sinks, f.Sinks)
+	m.Sinks = copiedSinks(v.Branch, own.Sinks, f.Sinks)
 	for name := range maps.Keys(m.Sinks) {
-		s, err := v.settle(name, m.Sinks[name], f)
+		s, err := v.settle(name, own, m.Sinks[name], f)
 		if err != nil {
 			return m, err
 		}
@@ -147,20 +150,29 @@ func (v CutView) Note(own Manifest, final Head) (Manifest, error) {
 			m.Sinks[name] = SinkState{Start: f.Position, Confirmed: f.Position}
 		}
 	}
-	for name, s := range f.Sinks {
-		m.Sinks[name] = carryRewrite(m.Sinks[name], s.Rewrite, final.Hash)
+	for name, s := range m.Sinks {
+		if v.fills(name, own, f) {
+			continue // what is left of its rows goes on
+		}
+		s.Rewrite = nil // of a sink that the build lacks nobody can write a row
+		if wish, table := v.Rewrite[name]; table {
+			s.Rewrite = Rewriting(wish, own.Sinks[name].Rewrite, f.Sinks[name].Rewrite, EndOf(final))
+		}
+		m.Sinks[name] = s
 	}
 	return m, nil
 }
 
 // settle is what becomes of a sink at the cut: one that the build lacks is dropped, and
-// its rest drained if nothing else is said; one that is back begins behind a gap, unless the branch fills that, and one that no
-// live branch has named begins as its branch says.
-func (v CutView) settle(name string, s SinkState, final Manifest) (SinkState, error) {
+// its rest drained if nothing else is said; one that is back begins behind a gap, and one
+// that no live branch has named begins at the cut, behind what has filled it.
+func (v CutView) settle(name string, own Manifest, s SinkState, final Manifest) (SinkState, error) {
 	chain, named := final.Sinks[name]
 	has, said := slices.Contains(v.Sinks, name), v.Settled[name]
 	switch {
-	case !named && s.Record == "" && said.Start != StartBase:
+	case v.fills(name, own, final):
+		s.Start = final.Position
+	case !named && s.Record == "":
 		s.Start, s.Confirmed = final.Position, final.Position
 	case !named:
 	case !has && chain.Dropped != "":
@@ -169,8 +181,6 @@ func (v CutView) settle(name string, s SinkState, final Manifest) (SinkState, er
 			s.Dropped = ToDrain // a build that has it delivers the rest
 		}
 	case chain.Dropped == "": // it goes on
-	case said.Start == StartBase:
-		s.Dropped = ""
 	case said.Gap == "" && chain.Confirmed < final.Position:
 		return s, &GapError{Branch: v.Branch, Sink: name, From: chain.Confirmed, To: final.Position}
 	default:
@@ -179,31 +189,9 @@ func (v CutView) settle(name string, s SinkState, final Manifest) (SinkState, er
 	return s, nil
 }
 
-// carryRewrite goes on with the writing anew of a table that the final has not
-// finished, and adds that final to those which it compares with (D11). A pass of the
-// branch's own stays where it is.
-func carryRewrite(s SinkState, final *Rewrite, hash string) SinkState {
-	if final == nil {
-		return s
-	}
-	pass := *final
-	if s.Rewrite != nil {
-		pass.Mode, pass.Cursor = s.Rewrite.Mode, s.Rewrite.Cursor
-	}
-	pass.Ended = slices.Clone(final.Ended)
-	if s.Rewrite != nil {
-		for _, ended := range s.Rewrite.Ended {
-			if !slices.Contains(pass.Ended, ended) {
-				pass.Ended = append(pass.Ended, ended)
-			}
-		}
-	}
-	if !slices.Contains(pass.Ended, hash) {
-		pass.Ended = append(pass.Ended, hash)
-	}
-	slices.Sort(pass.Ended)
-	s.Rewrite = &pass
-	return s
+// fills tells whether a sink is one that the branch has filled.
+func (v CutView) fills(name string, own, final Manifest) bool {
+	return slices.Contains(v.Sinks, name) && own.Sinks[name].Fills(v.Branch, final.Sinks[name])
 }
 
 // Record is the live record with which the branch goes live, once DecideCut says
@@ -250,13 +238,12 @@ func (v CutView) consents() map[string]SinkConsent {
 	all := map[string]SinkConsent{}
 	for name, own := range v.sinksOf() {
 		chain, named := v.chainOf(name)
-		said := v.Settled[name]
 		has := slices.Contains(v.Sinks, name)
 		switch {
 		case !has && chain.Dropped == "" && own.Dropped != "":
 			all[name] = SinkConsent{Dropped: own.Dropped}
 		case !has:
-		case !named && said.Start == StartBase, named && chain.Dropped != "" && said.Start == StartBase:
+		case own.Fills(v.Branch, chain):
 			all[name] = SinkConsent{Start: StartBase}
 		case !named:
 			all[name] = SinkConsent{Start: StartCut}
@@ -299,7 +286,7 @@ type GapError struct {
 
 // Error implements error.
 func (e *GapError) Error() string {
-	return fmt.Sprintf("branch %s can't go live: sink %s is back after an absence, in which it did not get positions %d to %d. Nothing was changed. Allow that with --gap %s, or give it a new name and target.",
+	return fmt.Sprintf("branch %s can't go live: sink %s is back after an absence, in which it did not get positions %d to %d. Allow that with --gap %s, or give it a new name and target.",
 		e.Branch, e.Sink, e.From+1, e.To, e.Sink)
 }
 

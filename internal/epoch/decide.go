@@ -175,7 +175,7 @@ func withoutOutboxes(sinks map[string]SinkState) map[string]SinkState {
 	}
 	bare := make(map[string]SinkState, len(sinks))
 	for name, s := range sinks {
-		s.Outbox, s.Parts = nil, nil
+		s.Outbox, s.Parts, s.Rewrote = nil, nil, nil
 		bare[name] = s
 	}
 	return bare

@@ -149,7 +149,7 @@ func TestOpening(t *testing.T) {
 		Kind: Data, Position: 7, Version: "v", Build: old, Superseded: []Build{{Executable: "older"}},
 		Covers: map[string]Position{"0.0": 7}, Now: 5, Runs: []Run{{"s", "p", 1}},
 		Sources:    map[string]SourceState{"s": {Partitions: map[string]Offset{"p": {Next: 1}}}},
-		Watermarks: map[string]Watermark{"p": {Time: 1}},
+		Watermarks: map[string]EventTime{"p": {Watermark: 1}},
 		State:      map[string]StateEntry{"spend": {Key: "k"}},
 		Partial:    map[string]Partial{"spend": {Why: "new"}},
 		Request:    4, Edits: []Edit{{State: "spend"}}, Counts: map[string]int64{"records": 1},

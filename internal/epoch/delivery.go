@@ -22,6 +22,12 @@ func (p Place) String() string {
 	return fmt.Sprintf("position %d and %d parts of the next delivery", p.Position, p.Part)
 }
 
+// RecordAt is where a sink's record is made if no manifest names one (D2): nothing has
+// been delivered then, so that the sink stands where its first delivery is to begin.
+// That is not the start of one that is back: what it is owed from before, and the gap,
+// come first.
+func (s SinkState) RecordAt() Position { return s.Confirmed }
+
 // SinkRecord is what a sink itself remembers of deliveries, in its own
 // transaction.
 type SinkRecord struct {

@@ -26,6 +26,7 @@ func TestDeliveryHistories(t *testing.T) {
 		{"H6b: a paused process holds the lock", pausedWithLock},
 		{"H6c, D2: the row comes with the first delivery", rowComesLate},
 		{"D2: a zombie makes a lost record again", recordMadeAgain},
+		{"D2: the record of a sink that is back", recordOfOneThatIsBack},
 		{"D9: parts are told apart by positions alone", partsByPosition},
 		{"H22, D3: the record is lost", lostRecord},
 		{"H22, D3: the sink went back with its record", restoredSink},
@@ -101,7 +102,7 @@ func oldBranchsRest(off bool) string {
 		sink.apply(3)
 		return sink.exactly(3)
 	}
-	owed, err := Backlog(chain, "out", 1)
+	owed, err := backlog(chain, "out", 1)
 	if err != nil {
 		return err.Error()
 	}
@@ -114,7 +115,7 @@ func oldBranchsRest(off bool) string {
 // deadDeliverer: main's process is dead, with a delivery owed.
 func deadDeliverer(off bool) string {
 	sink := made()
-	owed, err := Backlog([]Manifest{data("main", 0, 1), data("n", 1, 2)}, "out", 0)
+	owed, err := backlog([]Manifest{data("main", 0, 1), data("n", 1, 2)}, "out", 0)
 	if err != nil {
 		return err.Error()
 	}
@@ -134,7 +135,7 @@ func twoDeliverers(off bool) string {
 		sink := made()
 		both := [2][]Owed{}
 		for i, n := range []int{2, 3} {
-			owed, err := Backlog(chain[:n], "out", 0)
+			owed, err := backlog(chain[:n], "out", 0)
 			if err != nil {
 				return err.Error()
 			}
@@ -348,6 +349,44 @@ func recordMadeAgain(off bool) string {
 	return sink.exactly(1)
 }
 
+// recordOfOneThatIsBack: n goes live at 5 with a new sink, whose record nobody has noted
+// when m, which lacks it, goes live. r has the sink again, from 7 on.
+func recordOfOneThatIsBack(off bool) string {
+	cut := cutOf("r", 7, 7)
+	cut.Sinks, cut.Settled = []string{"out"}, map[string]SinkConsent{"out": {Gap: Consented}}
+	final := cut.Finals[FirstTask]
+	final.Manifest.Sinks = map[string]SinkState{"out": {Start: 5, Confirmed: 5, Dropped: ToDrain}}
+	noted, err := cut.Note(cut.Own[FirstTask].Manifest, final)
+	if err != nil {
+		return err.Error()
+	}
+	s := noted.Sinks["out"]
+	sink := &table{record: &SinkRecord{Place: Place{Position: s.RecordAt()}, ID: "made"}}
+	if off {
+		sink.record.Position = s.Start
+	}
+	first := data("r", 2, 8)
+	s.Record = "made"
+	first.Sinks["out"] = s
+	owed, err := OwedOver([]Piece{
+		{Link{Live: 0, Branch: "n", From: 5, To: 5}, nil},
+		{Link{Live: 1, Branch: "m", From: 5, To: 7, Sinks: map[string]SinkConsent{"out": {Dropped: ToDrain}}}, nil},
+		{Link{Live: 2, Branch: "r", From: 7, To: AllPositions, Sinks: map[string]SinkConsent{"out": {Gap: Consented}}}, []Manifest{first}},
+	}, "out", s)
+	if err != nil {
+		return err.Error()
+	}
+	for _, o := range owed {
+		if sink.deliver(o, s.Confirmed, 8) == Disagree {
+			return "the job stops at its first delivery, and nothing was lost"
+		}
+	}
+	if !slices.Equal(sink.rows, []Position{8}) {
+		return fmt.Sprintf("the sink has positions %v", sink.rows)
+	}
+	return ""
+}
+
 // partsByPosition: a delivery in two parts is cut short between them.
 func partsByPosition(off bool) string {
 	places := []Place{{0, 0}, {0, 1}, {1, 0}}
@@ -474,4 +513,19 @@ func takenFiles(off bool) string {
 		return fmt.Sprintf("the consumer got positions %v", got)
 	}
 	return ""
+}
+
+// backlog is OwedOver for manifests of live branches alone, by ascending position,
+// each of the generation that its position belongs to.
+func backlog(chain []Manifest, sink string, confirmed Position) ([]Owed, error) {
+	w := owing{sink: sink, at: confirmed}
+	for _, m := range chain {
+		if m.Live == nil {
+			continue
+		}
+		if err := w.add(Link{Live: *m.Live, To: AllPositions}, m.Position-1, m); err != nil {
+			return nil, err
+		}
+	}
+	return w.owed, nil
 }

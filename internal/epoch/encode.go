@@ -40,7 +40,7 @@ func (e *FormatError) Error() string {
 
 // Stored is any of the types that are stored as objects of their own.
 type Stored interface {
-	Manifest | LiveRecord | BranchFile | Layout | JobFile | Version | Functions | Floor | Pin | Savepoint | Heartbeat | Request
+	Manifest | LiveRecord | BranchFile | Layout | JobFile | Version | Functions | Floor | Pin | Savepoint | Heartbeat | Request | Drain
 }
 
 // ladder holds, for each format that was ever released, how its objects become

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write golden files anew")
 
 // fullManifest has a value in every field.
 func fullManifest() Manifest {
-	n, idle := Generation(2), int64(1_750_000_000_000_000)
+	n := Generation(2)
 	return Manifest{
 		Format: 1, JobID: "0123456789abcdef", Branch: "main", Task: "0.0", Epoch: 1841, Kind: Data, Parent: strings.Repeat("9c", 32),
 		Owner: "fedcba9876543210", Attempt: "fedcba9876543210-12", Position: 1830, Version: "v1",
@@ -26,7 +26,9 @@ func fullManifest() Manifest {
 		Time:   1_764_435_600_000_000, By: "somebody", Live: &n, Covers: map[string]Position{"0.0": 1829}, Now: 1_764_435_599_000_000,
 		Runs:       []Run{{"orders", "b.json", 100}, {"orders", "a.json", 90}},
 		Sources:    map[string]SourceState{"orders": {map[string]Offset{"b.json": {Next: 100, LeaderEpoch: 3, Identity: "i"}, "a.json": {Next: 90}}}},
-		Watermarks: map[string]Watermark{"orders/b.json": {Time: -1, IdleSince: &idle}},
+		Watermarks: map[string]EventTime{"orders": {-1, map[string]map[string]PartitionTime{"orders": {"a.json": {0, 1}, "b.json": {NoTime, NoTime}}}}, "none": {Watermark: NoTime}},
+		Idle:       map[string][]string{"orders": {"orders/b.json"}},
+		Steps:      []Step{{8, 1, map[string][]string{"orders": {"orders/b.json"}}, []string{"orders/a.json"}}, {9, 1, nil, nil}},
 		State: map[string]StateEntry{"spend": {Key: `"string"`, Element: `"int"`, Value: `{"type":"record"}`, Segments: []Segment{
 			{Path: "branches/main/0.0/data/x.avro", Slots: Slots{1, 65535}, Rows: 5, Bytes: 600, Memory: 700, SHA256: "ab"},
 		}}},
@@ -34,7 +36,7 @@ func fullManifest() Manifest {
 		Request: 3, Edits: []Edit{{"spend", 7, "cd"}},
 		Sinks: map[string]SinkState{"out": {
 			Outbox: []Object{{"branches/main/0.0/data/o.avro", 1, 2, "ef"}}, Parts: []int64{1}, Record: "r", Start: 1, Confirmed: 2,
-			Dropped: "consented", Note: "<n> & \"\u2028", Rewrite: &Rewrite{"all", "c", []string{"f"}},
+			Dropped: "consented", Note: "<n> & \"\u2028", Rewrite: &Rewrite{RewriteAll, 7, []LogEnd{{"b", "0.0", 3, "f"}}, []LogEnd{{"c", "0.0", 4, "g"}}}, Rewrote: &Rewrote{RewriteChanged, Slots{5, 6}},
 		}},
 		Counts: map[string]int64{"records": 10},
 	}

@@ -96,10 +96,10 @@ func Following(own Manifest, covered []Manifest) Manifest {
 		Kind: Data, Position: last.Position, Now: max(own.Now, last.Now), Version: own.Version, Build: own.Build,
 		Covers: map[string]Position{last.Task: last.Position}, Superseded: own.Superseded,
 		Sources: own.Sources, Watermarks: own.Watermarks, State: own.State, Partial: own.Partial,
-		Request: max(own.Request, last.Request), Sinks: copiedSinks(own.Sinks, last.Sinks),
+		Request: max(own.Request, last.Request), Unmet: last.Unmet, Sinks: copiedSinks(own.Branch, own.Sinks, last.Sinks),
 	}
 	for _, c := range covered {
-		m.Edits = append(m.Edits, c.Edits...)
+		m.Edits, m.EditsOf = append(m.Edits, c.Edits...), max(m.EditsOf, c.EditsOf)
 		m.Superseded = Covering(m.Superseded, c, own.Build)
 	}
 	return m
@@ -115,29 +115,33 @@ func Covering(list []Build, covered Manifest, own Build) []Build {
 }
 
 // copiedSinks are a follower's sinks with all that the live branch says of them.
-// Those that no live branch has named are the follower's own.
-func copiedSinks(own, live map[string]SinkState) map[string]SinkState {
+// Those that no live branch has named are the follower's own, and so are those that it
+// fills.
+func copiedSinks(branch string, own, live map[string]SinkState) map[string]SinkState {
 	sinks := withoutOutboxes(own)
 	for name, s := range live {
+		if own[name].Fills(branch, s) {
+			continue
+		}
 		if sinks == nil {
 			sinks = map[string]SinkState{}
 		}
-		s.Outbox, s.Parts, s.Rewrite = nil, nil, own[name].Rewrite
+		s.Outbox, s.Parts, s.Rewrote, s.Rewrite = nil, nil, nil, own[name].Rewrite
 		sinks[name] = s
 	}
 	return sinks
 }
 
 // BaseOf is the payload of the base of a branch that starts from an epoch: all that
-// this stands for, by another build, and the sinks that are new and start here. What
-// this build keeps in another form is for the caller to replace.
-func BaseOf(from Head, me Build, starts map[string]string) Manifest {
+// this stands for, by another build, and the sinks that are new and filled from here on.
+// What this build keeps in another form is for the caller to replace.
+func BaseOf(from Head, me Build, branch string, starts map[string]string) Manifest {
 	f := from.Manifest
 	m := Manifest{
 		Kind: Base, Parent: from.Hash, Position: f.Position, Version: me.Version, Build: me, Now: f.Now,
 		Covers: map[string]Position{f.Task: f.Position}, Superseded: Covering(nil, f, me),
 		Sources: f.Sources, Watermarks: f.Watermarks, State: f.State, Partial: f.Partial, Request: f.Request,
-		Sinks: copiedSinks(nil, f.Sinks),
+		Unmet: f.Unmet, Sinks: copiedSinks("", nil, f.Sinks),
 	}
 	for name, start := range starts {
 		if _, known := m.Sinks[name]; known || start != StartBase {
@@ -146,21 +150,23 @@ func BaseOf(from Head, me Build, starts map[string]string) Manifest {
 		if m.Sinks == nil {
 			m.Sinks = map[string]SinkState{}
 		}
-		m.Sinks[name] = SinkState{Start: f.Position, Confirmed: f.Position}
+		m.Sinks[name] = SinkState{Start: f.Position, Confirmed: f.Position, Fill: &Fill{Branch: branch}}
 	}
 	return m
 }
 
 // AtEnd tells whether a follower stands exactly where a log has ended: at its
-// position, and for each source that both have at its offsets (U7).
-func AtEnd(own, final Manifest) bool {
+// position, and for each source that both have at its offsets (U7). unread are sources
+// that the version of one of the two does not read: their offsets are old ones, or its
+// alone (H20a).
+func AtEnd(own, final Manifest, unread map[string]bool) bool {
 	if own.Position != final.Position || own.Covers[final.Task] != final.Position {
 		return false
 	}
 	for name, source := range final.Sources {
 		mine, both := own.Sources[name]
-		if !both {
-			continue // only one of the builds has it (H20a)
+		if !both || unread[name] {
+			continue
 		}
 		for partition, at := range source.Partitions {
 			if mine.Partitions[partition].Next != at.Next {
@@ -178,3 +184,20 @@ func AtEnd(own, final Manifest) bool {
 
 // hasBuild tells whether a list has a build.
 func hasBuild(list []Build, b Build) bool { return slices.Contains(list, b) }
+
+// Within tells whether no offset of an epoch's sources lies beyond given ones; a source
+// that is not given is this epoch's alone.
+func Within(sources, given map[string]SourceState) bool {
+	for name, s := range sources {
+		limits, both := given[name]
+		if !both {
+			continue
+		}
+		for partition, at := range s.Partitions {
+			if limit, noted := limits.Partitions[partition]; !noted || at.Next > limit.Next {
+				return false
+			}
+		}
+	}
+	return true
+}

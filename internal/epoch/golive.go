@@ -15,6 +15,9 @@ type Cutting struct {
 	// is given up or to be drained, one that is filled from the base. Where new ones
 	// start, the branch's record says.
 	Settled map[string]SinkConsent
+	// Rewrite has each table's sink of the build, with what is to be written anew of it
+	// from the cut on; empty: what is unfinished.
+	Rewrite map[string]RewriteMode
 	// OtherOffsets says that a person wants the branch's own offsets, Replace that a
 	// person wants the build although it was replaced. A rollback needs no Replace.
 	OtherOffsets, Replace bool
@@ -83,6 +86,91 @@ func (o *Owner) GoLive(ctx context.Context, c Cutting) (CutStep, LiveRecord, err
 	return 0, LiveRecord{}, fmt.Errorf("%s: branch %s: other branches went live %d times while it was to; see `sluice status`", o.job.name, o.branch, maxTakes)
 }
 
+// MayGoLive tells beforehand whether [Owner.GoLive] would refuse: nil if it would not,
+// as the followed branch stands now.
+func (o *Owner) MayGoLive(ctx context.Context, c Cutting) error {
+	view, err := o.cutView(ctx, c)
+	if err != nil || view.Live.Branch == o.branch {
+		return err
+	}
+	final := view.Finals[o.task]
+	own := view.Own[o.task].Manifest
+	if !view.Replace && hasBuild(final.Manifest.Superseded, own.Build) {
+		return &SupersededError{At: At{o.job.name, final.Manifest.Branch, o.task, final.Manifest.Epoch}, Build: own.Build, Now: final.Manifest.Build}
+	}
+	if _, err := view.Note(own, final); err != nil {
+		return fmt.Errorf("%s: %w", o.job.name, err)
+	}
+	// One that is back gets nothing of what is committed from now on, either.
+	for _, name := range view.Sinks {
+		chain, named := view.chainOf(name)
+		if said := view.Settled[name]; named && chain.Dropped != "" && said.Gap == "" {
+			return fmt.Errorf("%s: %w", o.job.name, &GapError{Branch: o.branch, Sink: name, From: chain.Confirmed, To: final.Manifest.Position + 1})
+		}
+	}
+	return o.job.runsAhead(own, final.Manifest, view.Unread)
+}
+
+// unread are the sources that the version of one of two epochs does not read.
+func (j *Job) unread(ctx context.Context, a, b Manifest) (map[string]bool, error) {
+	if a.Version == b.Version {
+		return nil, nil
+	}
+	first, err := j.Version(ctx, a.Version)
+	if err != nil {
+		return nil, err
+	}
+	second, err := j.Version(ctx, b.Version)
+	if err != nil {
+		return nil, err
+	}
+	unread := map[string]bool{}
+	for _, m := range []Manifest{a, b} {
+		for name := range m.Sources {
+			_, one := first.Sources[name]
+			_, other := second.Sources[name]
+			if !one || !other {
+				unread[name] = true
+			}
+		}
+	}
+	return unread, nil
+}
+
+// AheadError says that a branch has read further in a source than the one that it
+// follows, which did not have that source before: it can never cover the end of that.
+type AheadError struct {
+	At
+	Source, Partition string
+	// Own is the offset that the branch reads next, Followed that of the other.
+	Own, Followed int64
+}
+
+// Error implements error.
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("%s: source %s, partition %s: expected a branch that has read no further than the live one, to offset %d; found offset %d, since the live one has that source only now. Nothing was sealed. Give the branch up with `sluice branch drop %s %s`, and upgrade again.",
+		e.At, e.Source, e.Partition, e.Followed, e.Own, e.Job, e.Branch)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *AheadError) ExitCode() int { return 13 }
+
+// runsAhead refuses a branch that is ahead of the one that it follows.
+func (j *Job) runsAhead(own, followed Manifest, unread map[string]bool) error {
+	for name, s := range own.Sources {
+		theirs, both := followed.Sources[name]
+		if !both || unread[name] {
+			continue
+		}
+		for partition, at := range s.Partitions {
+			if limit, noted := theirs.Partitions[partition]; noted && at.Next > limit.Next {
+				return &AheadError{At: At{j.name, own.Branch, own.Task, own.Epoch}, Source: name, Partition: partition, Own: at.Next, Followed: limit.Next}
+			}
+		}
+	}
+	return nil
+}
+
 // cutView reads live, then the ends of its branch.
 func (o *Owner) cutView(ctx context.Context, c Cutting) (CutView, error) {
 	own, err := o.ownEnd(ctx)
@@ -91,7 +179,7 @@ func (o *Owner) cutView(ctx context.Context, c Cutting) (CutView, error) {
 	}
 	v := CutView{
 		Branch: o.branch, Own: map[string]Head{o.task: own}, Finals: map[string]Head{},
-		Sinks: c.Sinks, Settled: map[string]SinkConsent{},
+		Sinks: c.Sinks, Settled: map[string]SinkConsent{}, Rewrite: c.Rewrite,
 		OtherOffsets: c.OtherOffsets, Replace: c.Replace || c.Kind == Rollback,
 	}
 	file, err := o.job.BranchFile(ctx, o.branch)
@@ -112,7 +200,10 @@ func (o *Owner) cutView(ctx context.Context, c Cutting) (CutView, error) {
 	if v.Live = live; live.Branch == o.branch {
 		return v, nil
 	}
-	v.Finals[o.task], err = o.job.final(ctx, live, o.task)
+	if v.Finals[o.task], err = o.job.final(ctx, live, o.task); err != nil {
+		return v, err
+	}
+	v.Unread, err = o.job.unread(ctx, own.Manifest, v.Finals[o.task].Manifest)
 	return v, err
 }
 

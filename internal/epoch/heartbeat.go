@@ -32,7 +32,7 @@ type Heartbeat struct {
 	Position Position `json:"position"`
 	// Released says that the owner has ended, and commits nothing any more.
 	Released bool `json:"released,omitzero"`
-	// Role is what the owner is at: restoring, running, stopping, stopped.
+	// Role is what the owner is at: restoring, follower, running, stopping, stopped.
 	Role string `json:"role,omitempty"`
 	// RecordsPerSecond is the rate of late.
 	RecordsPerSecond int64 `json:"records_per_second,omitzero"`

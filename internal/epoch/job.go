@@ -90,6 +90,7 @@ func (f JobFile) encode() ([]byte, error)    { return encode(f) }
 func (l Layout) encode() ([]byte, error)     { return encode(l) }
 func (b BranchFile) encode() ([]byte, error) { return encode(b) }
 func (l LiveRecord) encode() ([]byte, error) { return encode(l) }
+func (d Drain) encode() ([]byte, error)      { return encode(d) }
 func (v Version) encode() ([]byte, error)    { return encode(v) }
 func (f Functions) encode() ([]byte, error)  { return encode(f) }
 

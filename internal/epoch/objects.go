@@ -53,6 +53,9 @@ type BranchFile struct {
 	Layout int        `json:"layout"`
 	// Base is where the branch starts from; nil for a job's first branch.
 	Base *Point `json:"base,omitempty"`
+	// Asked is how a person said where it begins: earliest, latest, live-10m, a savepoint
+	// or an epoch; empty for live.
+	Asked string `json:"asked,omitempty"`
 	// Starts says for each sink that was new when the branch was made whether
 	// it starts at the cut or at the base.
 	Starts map[string]string `json:"starts,omitempty"`
@@ -65,14 +68,15 @@ type BranchKind string
 
 // The kinds of branches and generations.
 const (
-	First    BranchKind = "first"
-	Upgrade  BranchKind = "upgrade"
-	Rollback BranchKind = "rollback"
-	Resume   BranchKind = "resume"
-	Failover BranchKind = "failover"
-	Fresh    BranchKind = "fresh"
-	Reshard  BranchKind = "reshard"
-	GivenUp  BranchKind = "given up" // a branch that was given up before it had a record
+	First     BranchKind = "first"
+	Upgrade   BranchKind = "upgrade"
+	Rollback  BranchKind = "rollback"
+	Resume    BranchKind = "resume"
+	Failover  BranchKind = "failover"
+	Fresh     BranchKind = "fresh"
+	Reshard   BranchKind = "reshard"
+	Rehearsal BranchKind = "rehearsal" // a branch that is compared, and never live
+	GivenUp   BranchKind = "given up"  // a branch that was given up before it had a record
 )
 
 // Functions are the names that a build has for the functions of a job, where they
@@ -156,6 +160,18 @@ type SinkConsent struct {
 	Start   string `json:"start,omitempty"`   // a new name: "cut" or "base"
 	Gap     string `json:"gap,omitempty"`     // a name that is back without backfill: "consented"
 	Dropped string `json:"dropped,omitempty"` // "consented", or "to drain"
+}
+
+// Drain says that a sink which a generation dropped has got all that it was owed.
+type Drain struct {
+	Format int        `json:"format"`
+	JobID  string     `json:"job_id"`
+	Live   Generation `json:"live"`
+	Task   string     `json:"task"`
+	Sink   string     `json:"sink"`
+	// Span is where all of the sink's rows stand.
+	Span *Span `json:"span,omitempty"`
+	Time int64 `json:"time"`
 }
 
 // Floor is clean-up's word that manifests of a log under an epoch are going.

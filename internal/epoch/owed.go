@@ -1,11 +1,17 @@
 package epoch
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Owed is a delivery of one sink: the outbox of a manifest brings the sink from one
 // position to another.
 type Owed struct {
+	// From and To are the positions; equal if the delivery fills a sink before a cut.
 	From, To Position
+	// Part is the number of parts behind From that come before this delivery.
+	Part int
 	// Gap is [DeliveryView]'s.
 	Gap      Position
 	Manifest Manifest
@@ -19,11 +25,25 @@ func OwedBy(m Manifest, sink string) (Owed, bool) {
 	if !ok || m.Kind != Data || m.Live == nil || m.Position <= s.Start || s.Dropped != "" {
 		return Owed{}, false
 	}
-	from := m.Position - 1
-	if from == s.Start {
-		from = s.Confirmed // behind a gap, the position before it
+	o := Owed{From: m.Position - 1, To: m.Position, Manifest: m}
+	if o.From == s.Start {
+		o.From = s.Confirmed // behind a gap, the position before it
+		if s.Fill != nil {
+			o.Part = s.Fill.Parts
+		}
 	}
-	return Owed{From: from, To: m.Position, Manifest: m}, true
+	return o, true
+}
+
+// OwedToFillBy is what a manifest of a branch that is not live owes a sink that it
+// fills; false if it owes nothing.
+func OwedToFillBy(m Manifest, sink string) (Owed, bool) {
+	s := m.Sinks[sink]
+	n := s.PartsOf()
+	if m.Live != nil || s.Fill == nil || s.Fill.Branch != m.Branch || n == 0 {
+		return Owed{}, false
+	}
+	return Owed{From: s.Confirmed, To: s.Confirmed, Part: s.Fill.Parts - n, Manifest: m}, true
 }
 
 // Piece is what one generation has put out: its link, and manifests of its branch in
@@ -36,12 +56,21 @@ type Piece struct {
 // OwedOver is rule D1: what a sink is owed behind a position, by whichever
 // generations have been live since. Each position is delivered from the generation
 // whose interval holds it. One that did not have the sink leaves a gap, which
-// belongs to the delivery behind it; where the cut filled the sink from the branch's
-// base, what the branch wrote as a follower is delivered in its place. A delivery
-// that does not begin where the one before it ended means that a manifest is
-// missing.
-func OwedOver(pieces []Piece, sink string, confirmed Position) ([]Owed, error) {
-	w := owing{sink: sink, at: confirmed}
+// belongs to the delivery behind it; one that has filled the sink from its branch's
+// base owes what the branch wrote as a follower, before its own first position. A
+// delivery that does not begin where the one before it ended means that a manifest is
+// missing. now is what the newest manifest says of the sink.
+func OwedOver(pieces []Piece, sink string, now SinkState) ([]Owed, error) {
+	w := owing{sink: sink, at: now.Confirmed}
+	if now.Fill != nil {
+		w.part, w.filler = now.Fill.Delivered, now.Fill.Branch
+	}
+	for i, p := range slices.Backward(pieces) {
+		if p.Sinks[sink].Start != "" { // what was before is not this sink's
+			pieces = pieces[i:]
+			break
+		}
+	}
 	for _, p := range pieces {
 		w.dropped(p.Link)
 		before := p.From
@@ -61,7 +90,10 @@ func OwedOver(pieces []Piece, sink string, confirmed Position) ([]Owed, error) {
 type owing struct {
 	sink string
 	at   Position // up to which the sink has all, once what is owed so far is delivered
+	part int      // and how many parts behind that, of what the filler has put out
 	owed []Owed
+
+	filler string // the branch that fills the sink; empty: none
 
 	// The sink's last absence: where it began, once it has had all before that, or
 	// that some of it was given up.
@@ -81,7 +113,13 @@ func (w *owing) dropped(l Link) {
 
 // add adds what a manifest owes; before is the position of the one before it.
 func (w *owing) add(l Link, before Position, m Manifest) error {
-	o, ok := owedUnder(l, before, m, w.sink)
+	if m.Live == nil {
+		return w.fill(m)
+	}
+	if *m.Live != l.Live || m.Position <= l.From || m.Position > l.To {
+		return nil
+	}
+	o, ok := OwedBy(m, w.sink)
 	if !ok || o.To <= w.at {
 		return nil
 	}
@@ -91,42 +129,27 @@ func (w *owing) add(l Link, before Position, m Manifest) error {
 		} else {
 			w.at = max(w.at, w.absent)
 		}
-		o.From = w.at
+		o.From, o.Part = w.at, w.part
 	}
 	if o.From != w.at {
 		return fmt.Errorf("sink %s is owed position %d after %d, and what lies between is not there", w.sink, o.To, w.at)
 	}
-	w.owed, w.at = append(w.owed, o), o.To
+	w.owed, w.at, w.part = append(w.owed, o), o.To, 0
 	return nil
 }
 
-// owedUnder is what a manifest owes as part of a generation.
-func owedUnder(l Link, before Position, m Manifest, sink string) (Owed, bool) {
-	if m.Live != nil {
-		if *m.Live != l.Live || m.Position <= l.From || m.Position > l.To {
-			return Owed{}, false
-		}
-		return OwedBy(m, sink)
+// fill adds what an epoch of a follower owes a sink that its branch fills.
+func (w *owing) fill(m Manifest) error {
+	o, ok := OwedToFillBy(m, w.sink)
+	if !ok || m.Branch != w.filler || o.From != w.at {
+		return nil
 	}
-	s, ok := m.Sinks[sink]
-	filled := l.Sinks[sink].Start == StartBase
-	if !ok || !filled || m.Kind != Data || m.Position <= before {
-		return Owed{}, false
+	if end := o.Part + m.Sinks[w.sink].PartsOf(); end <= w.part {
+		return nil
+	} else if o.Part != w.part {
+		return fmt.Errorf("sink %s is owed part %d of what fills it after %d, and what lies between is not there", w.sink, o.Part+1, w.part)
+	} else {
+		w.owed, w.part = append(w.owed, o), end
 	}
-	return Owed{From: before, To: m.Position, Manifest: m}, m.Position > s.Start && s.Dropped == ""
-}
-
-// Backlog is [OwedOver] for manifests of live branches alone, by ascending position,
-// each of the generation that its position belongs to.
-func Backlog(chain []Manifest, sink string, confirmed Position) ([]Owed, error) {
-	w := owing{sink: sink, at: confirmed}
-	for _, m := range chain {
-		if m.Live == nil {
-			continue
-		}
-		if err := w.add(Link{Live: *m.Live, To: AllPositions}, m.Position-1, m); err != nil {
-			return nil, err
-		}
-	}
-	return w.owed, nil
+	return nil
 }

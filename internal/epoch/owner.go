@@ -62,10 +62,14 @@ func (o *Owner) Live() (n Generation, ok bool) {
 	return *o.live, true
 }
 
-// NextEpoch is the epoch that the next Commit will write.
+// NextEpoch is the epoch that the next Commit will write; before [Owner.PutBase] that
+// of the base.
 func (o *Owner) NextEpoch() Epoch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.hash == "" {
+		return 0
+	}
 	return o.head.Epoch + 1
 }
 

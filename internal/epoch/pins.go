@@ -200,9 +200,3 @@ func (j *Job) ManifestBelow(ctx context.Context, branch, task string, e Epoch) (
 	m, _, err := j.manifest(ctx, branch, task, e)
 	return m, err
 }
-
-// Drained tells whether the outboxes of a sink that generation n dropped have
-// all been delivered.
-func (j *Job) Drained(ctx context.Context, n Generation, task, sink string) (bool, error) {
-	return j.store.Exists(ctx, j.Object(DrainedPath(n, task, sink)))
-}

@@ -280,7 +280,7 @@ func (w *upgrades) clean() {
 	}
 	sinks := head.Manifest.Sinks
 	view := FloorView{Floor: floor, Log: log, Retention: Retention{Micros: -1, Epochs: Epoch(rapid.IntRange(1, 3).Draw(w.t, "keep"))}, Covered: w.covered(j, live.Branch)}
-	view.Owed, view.OwedFollowing = Deliveries{Live: true, WasLive: true, Own: sinks, Newest: sinks}.Owed()
+	view.Owed, view.Filling = Deliveries{Live: true, WasLive: true, Own: sinks, Newest: sinks}.Owed()
 	if choice := DecideFloor(view); choice.Floor > floor && !head.Sealed() {
 		floor = choice.Floor
 	}
@@ -371,7 +371,7 @@ func (w *upgrades) checkCuts(j *Job) {
 		if err != nil || berr != nil {
 			continue // cleaned away
 		}
-		if !AtEnd(begin, final) {
+		if !AtEnd(begin, final, nil) {
 			w.t.Fatalf("generation %d begins at %+v, and the one before ended at %+v", r.N, begin, final)
 		}
 		if had, has := final.Sinks["out"], begin.Sinks["out"]; had.Record != has.Record || had.Confirmed != has.Confirmed {

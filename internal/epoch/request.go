@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/sluicestream/sluice/store"
 )
@@ -17,12 +19,19 @@ const (
 	StopRequest RequestKind = "stop"
 	// DrainRequest asks the same, once all input of the moment has been read.
 	DrainRequest RequestKind = "drain"
+	// DrainToRequest asks the live branch's owner to read up to offsets and nothing behind
+	// them, and to stop then, and all other processes to stop. It is done once all of that
+	// input is; one that can't be is noted as not met.
+	DrainToRequest RequestKind = "drain to"
 	// ForgetRequest asks the live branch's owner, of the moment or the next, to
 	// delete entries of its state.
 	ForgetRequest RequestKind = "forget"
 	// GiveUpRequest takes a request to forget back that waits for an owner: a build that
 	// would move the entries elsewhere may run. It was not done, and is told to be so.
 	GiveUpRequest RequestKind = "give up"
+	// CutoverRequest asks whoever follows on a branch to cut over to it as soon as it
+	// can. The live branch's owner has nothing to do for it.
+	CutoverRequest RequestKind = "cutover"
 	// UnreadableRequest stands for one that is damaged, or a later release's; By
 	// says what is the matter. Nobody makes it.
 	UnreadableRequest RequestKind = "unreadable"
@@ -48,6 +57,20 @@ type Request struct {
 	Version string `json:"version,omitempty"`
 	// Of is the request that is given up; 0 in all others.
 	Of uint64 `json:"of,omitzero"`
+	// To are the offsets up to which is to be read, by the partitions' names; in a request
+	// to drain up to somewhere none stands for where the sources end.
+	To map[string]int64 `json:"to,omitempty"`
+	// Branch is the one to be cut over to; empty in all others.
+	Branch string `json:"branch,omitempty"`
+}
+
+// States are the states whose entries a request to forget names, sorted.
+func (r Request) States() []string {
+	names := map[string]bool{}
+	for _, e := range r.Edits {
+		names[e.State] = true
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 func (r Request) encode() ([]byte, error) { return encode(r) }
@@ -56,7 +79,8 @@ const (
 	// maxAsks bounds how often the next number is tried: each time somebody else
 	// has asked for something in the same moment.
 	maxAsks = 100
-	// requestsAtOnce bounds the requests that are read at once.
+	// requestsAtOnce bounds the requests that are read at once; the one with which
+	// they name as many entries as one may is the last.
 	requestsAtOnce = 100
 )
 
@@ -65,11 +89,22 @@ func (j *Job) Ask(ctx context.Context, kind RequestKind, by string) (Request, er
 	return j.ask(ctx, Request{Kind: kind, By: by})
 }
 
-// AskForget makes a request to delete entries: 1 to [MaxEdits] of them. keys are the
+// Stops tells whether processes of the job are asked to stop.
+func (k RequestKind) Stops() bool {
+	return k == StopRequest || k == DrainRequest || k == DrainToRequest
+}
+
+// AskDrainTo makes a request to read up to offsets, by the partitions' names, or to where
+// the sources end if there are none, and to stop.
+func (j *Job) AskDrainTo(ctx context.Context, to map[string]int64, by string) (Request, error) {
+	return j.ask(ctx, Request{Kind: DrainToRequest, By: by, To: to})
+}
+
+// AskForget makes a request to delete entries: 1 to [MaxAsked] of them. keys are the
 // Avro schemas of their states' keys in a version of the job.
 func (j *Job) AskForget(ctx context.Context, edits []Edit, keys map[string]string, version, by string) (Request, error) {
-	if len(edits) == 0 || len(edits) > MaxEdits {
-		return Request{}, fmt.Errorf("%s: a request to forget names 1 to %d entries, this one %d; ask more than once", j.name, MaxEdits, len(edits))
+	if len(edits) == 0 || len(edits) > MaxAsked {
+		return Request{}, fmt.Errorf("%s: a request to forget names 1 to %d entries, this one %d; ask more than once", j.name, MaxAsked, len(edits))
 	}
 	return j.ask(ctx, Request{Kind: ForgetRequest, By: by, Edits: edits, Keys: keys, Version: version})
 }
@@ -77,6 +112,14 @@ func (j *Job) AskForget(ctx context.Context, edits []Edit, keys map[string]strin
 // AskGiveUp makes a request that takes one to forget back.
 func (j *Job) AskGiveUp(ctx context.Context, of uint64, by string) (Request, error) {
 	return j.ask(ctx, Request{Kind: GiveUpRequest, By: by, Of: of})
+}
+
+// AskCutover makes a request to cut over to a branch.
+func (j *Job) AskCutover(ctx context.Context, branch, by string) (Request, error) {
+	if err := CheckName("branch", branch); err != nil {
+		return Request{}, err
+	}
+	return j.ask(ctx, Request{Kind: CutoverRequest, By: by, Branch: branch})
 }
 
 func (j *Job) ask(ctx context.Context, r Request) (Request, error) {
@@ -129,7 +172,8 @@ func (j *Job) Request(ctx context.Context, n uint64) (Request, error) {
 // the way of those behind it.
 func (j *Job) RequestsAfter(ctx context.Context, known uint64) ([]Request, error) {
 	var found []Request
-	for n := known + 1; len(found) < requestsAtOnce; n++ {
+	edits := 0
+	for n := known + 1; len(found) < requestsAtOnce && edits < MaxAsked; n++ {
 		r, err := j.Request(ctx, n)
 		if errors.Is(err, store.ErrNotFound) {
 			break
@@ -143,6 +187,7 @@ func (j *Job) RequestsAfter(ctx context.Context, known uint64) ([]Request, error
 			return found, err
 		}
 		found = append(found, r)
+		edits += len(r.Edits)
 	}
 	return found, nil
 }

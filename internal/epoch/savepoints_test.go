@@ -169,7 +169,7 @@ func TestRequestsToForget(t *testing.T) {
 	if _, err := p.job.AskForget(t.Context(), nil, nil, "", "ann"); err == nil {
 		t.Error("a request to forget nothing was made")
 	}
-	if _, err := p.job.AskForget(t.Context(), make([]Edit, MaxEdits+1), nil, "", "ann"); err == nil {
+	if _, err := p.job.AskForget(t.Context(), make([]Edit, MaxAsked+1), nil, "", "ann"); err == nil {
 		t.Error("a request with too many entries was made")
 	}
 	edits := []Edit{{"spend", 7, "ab"}, {"shops", 9, "cd"}}

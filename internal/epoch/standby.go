@@ -11,6 +11,8 @@ import (
 
 // Standby is how a start waits for an owner that lives (T5).
 type Standby struct {
+	// Branch is the branch to be taken. Defaults to the live one of the moment.
+	Branch string
 	// Lease is how long neither head nor heartbeat may have changed before the
 	// owner is taken for gone; an owner's longer lease counts instead.
 	Lease time.Duration
@@ -43,7 +45,7 @@ const (
 	nearLook      = 10 * time.Millisecond
 )
 
-// AwaitLive waits until a task of the live branch may be taken (T5). Time is
+// AwaitOwner waits until a task of a branch may be taken (T5). Time is
 // counted in pauses between two looks that saw the same, so that neither a clock
 // that steps nor a pause of this very process makes an owner look dead.
 //
@@ -52,7 +54,7 @@ const (
 //
 // The error is a [SupersededError] if this build was replaced, by the head of the
 // moment, and a [RequestedError] if the job was asked to stop meanwhile.
-func (j *Job) AwaitLive(ctx context.Context, task string, s Standby) (Head, error) {
+func (j *Job) AwaitOwner(ctx context.Context, task string, s Standby) (Head, error) {
 	w := standing{job: j, task: task, s: s}
 	pause := min(s.Lease/looksPerLease, slowestLook)
 	for {
@@ -65,6 +67,24 @@ func (j *Job) AwaitLive(ctx context.Context, task string, s Standby) (Head, erro
 		}
 		w.still += pause
 	}
+}
+
+// Watch looks again and again whether the owner of a branch gives a sign of life, for
+// one who waits otherwise. It is used by one goroutine.
+type Watch struct{ w standing }
+
+// Watch watches for a task of the live branch.
+func (j *Job) Watch(task string, s Standby) *Watch {
+	return &Watch{standing{job: j, task: task, s: s}}
+}
+
+// Look looks once, and tells whether the branch may be taken (T5). waited is for how
+// long this process has paused since the look before. Requests to stop are for others
+// to see. A branch that was sealed may not.
+func (w *Watch) Look(ctx context.Context, waited time.Duration) (gone bool, err error) {
+	w.w.still += waited
+	head, gone, err := w.w.see(ctx)
+	return gone && !head.Sealed(), err // one that was sealed goes to whoever did that
 }
 
 // pause waits until the next look: as long as it is told, or until the owner, if
@@ -105,6 +125,11 @@ func (w *standing) look(ctx context.Context) (head Head, take bool, err error) {
 	if err := w.requests(ctx); err != nil {
 		return head, false, err
 	}
+	return w.see(ctx)
+}
+
+// see is look, without requests.
+func (w *standing) see(ctx context.Context) (head Head, take bool, err error) {
 	live, ok, err := w.job.Live(ctx)
 	if err != nil {
 		return head, false, err
@@ -112,6 +137,9 @@ func (w *standing) look(ctx context.Context) (head Head, take bool, err error) {
 	branch := MainBranch
 	if ok {
 		branch = live.Branch
+	}
+	if w.s.Branch != "" {
+		branch = w.s.Branch
 	}
 	if branch != w.branch {
 		w.branch, w.epoch, w.still = branch, 0, 0
@@ -164,7 +192,7 @@ func (w *standing) requests(ctx context.Context) error {
 	}
 	for _, r := range found {
 		w.s.Known = r.N
-		if r.Kind == StopRequest || r.Kind == DrainRequest {
+		if r.Kind.Stops() {
 			return &RequestedError{Request: r}
 		}
 	}

@@ -74,7 +74,7 @@ func standsBy(t *testing.T, s store.Store, number int) (*process, *pausing) {
 }
 
 func (p *process) await(ctx context.Context) error {
-	_, err := p.job.AwaitLive(ctx, FirstTask, Standby{Lease: lease, Me: p.me})
+	_, err := p.job.AwaitOwner(ctx, FirstTask, Standby{Lease: lease, Me: p.me})
 	return err
 }
 
@@ -236,7 +236,7 @@ func TestStandbyIsAsked(t *testing.T) {
 			}
 		}
 	}
-	_, err = p.job.AwaitLive(t.Context(), FirstTask, Standby{Lease: lease, Me: p.me, Known: known})
+	_, err = p.job.AwaitOwner(t.Context(), FirstTask, Standby{Lease: lease, Me: p.me, Known: known})
 	var asked *RequestedError
 	if !errors.As(err, &asked) || asked.Request.N != 2 || asked.Request.By != "them" || asked.Request.Kind != StopRequest {
 		t.Errorf("got %v, want to be asked by them", err)
@@ -275,6 +275,25 @@ func TestRequestsAreNumbered(t *testing.T) {
 	found, err := p.job.RequestsAfter(t.Context(), 17)
 	if err != nil || len(found) != 3 || found[0].N != 18 || found[0].By != "p2" {
 		t.Errorf("behind 17 there are %+v, %v", found, err)
+	}
+}
+
+// TestRequestToCutOver: it names a branch, and stands in order with the others.
+func TestRequestToCutOver(t *testing.T) {
+	p := newProcess(t, store.NewMemory(), 1)
+	if r, err := p.job.AskCutover(t.Context(), "a/b", "p1"); err == nil {
+		t.Errorf("a branch that can't be was asked for: %+v", r)
+	}
+	r, err := p.job.AskCutover(t.Context(), "next-1", "p1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.job.Ask(t.Context(), StopRequest, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := p.job.RequestsAfter(t.Context(), 0)
+	if err != nil || len(found) != 2 || found[0].Kind != CutoverRequest || found[0].Branch != "next-1" || found[0].N != r.N || found[1].Kind != StopRequest {
+		t.Errorf("got %+v, %v", found, err)
 	}
 }
 
@@ -349,7 +368,7 @@ func TestBeatsWhileACommitHangs(t *testing.T) {
 func TestTakesWhatWasAwaited(t *testing.T) {
 	s := store.NewMemory()
 	p, q := newProcess(t, s, 1), newProcess(t, s, 2)
-	first, err := p.job.AwaitLive(t.Context(), FirstTask, Standby{Lease: lease, Me: p.me})
+	first, err := p.job.AwaitOwner(t.Context(), FirstTask, Standby{Lease: lease, Me: p.me})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +378,7 @@ func TestTakesWhatWasAwaited(t *testing.T) {
 	if err := o.Beat(t.Context(), Heartbeat{Released: true}); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := q.job.AwaitLive(t.Context(), FirstTask, Standby{Lease: lease, Me: q.me})
+	seen, err := q.job.AwaitOwner(t.Context(), FirstTask, Standby{Lease: lease, Me: q.me})
 	if err != nil || seen.Manifest.Epoch != before.Epoch {
 		t.Fatalf("epoch %d was awaited, want %d: %v", seen.Manifest.Epoch, before.Epoch, err)
 	}

@@ -20,7 +20,7 @@ type Identity struct {
 	Writer Writer
 	// Replace says that a person wants this build although it was replaced.
 	Replace bool
-	// Awaited, if set, is the head that [Job.AwaitLive] decided on. Another one is
+	// Awaited, if set, is the head that [Job.AwaitOwner] decided on. Another one is
 	// somebody's who lives, and is not gone on from.
 	Awaited *Head
 }

@@ -7,7 +7,10 @@
 // [Owner] carry them out on a store.
 package epoch
 
-import "iter"
+import (
+	"iter"
+	"maps"
+)
 
 // Epoch numbers the manifests of one log, from 0, without gaps.
 type Epoch uint64
@@ -71,20 +74,32 @@ type Manifest struct {
 
 	// What follows is absent from seals.
 
-	Live       *Generation            `json:"live,omitempty"`
-	Covers     map[string]Position    `json:"covers,omitempty"`
-	Now        int64                  `json:"now,omitzero"` // the epoch's frozen clock, microseconds
-	Runs       []Run                  `json:"runs,omitempty"`
+	Live   *Generation         `json:"live,omitempty"`
+	Covers map[string]Position `json:"covers,omitempty"`
+	Now    int64               `json:"now,omitzero"` // the epoch's frozen clock, microseconds
+	Runs   []Run               `json:"runs,omitempty"`
+	// Steps are the epochs that this one covers, in their order, if there is more than
+	// one: each has a clock of its own, and the tables put out what it has changed at its
+	// end.
+	Steps      []Step                 `json:"steps,omitempty"`
 	Sources    map[string]SourceState `json:"sources,omitempty"`
-	Watermarks map[string]Watermark   `json:"watermarks,omitempty"`
-	State      map[string]StateEntry  `json:"state,omitempty"`
-	Partial    map[string]Partial     `json:"partial,omitempty"`
-	Superseded []Build                `json:"superseded,omitempty"`
-	Request    uint64                 `json:"request,omitzero"`
-	Edits      []Edit                 `json:"edits,omitempty"`
-	Unmet      []Unmet                `json:"unmet,omitempty"`
-	Sinks      map[string]SinkState   `json:"sinks,omitempty"`
-	// Counts are this epoch's sums for people: records read, dead letters.
+	Watermarks map[string]EventTime   `json:"watermarks,omitempty"` // by the event time's name
+	// Idle are the partitions, by event time, as source/partition, that held no watermark
+	// back in the epoch.
+	Idle       map[string][]string   `json:"idle,omitempty"`
+	State      map[string]StateEntry `json:"state,omitempty"`
+	Partial    map[string]Partial    `json:"partial,omitempty"`
+	Superseded []Build               `json:"superseded,omitempty"`
+	Request    uint64                `json:"request,omitzero"`
+	Edits      []Edit                `json:"edits,omitempty"`
+	// EditsOf is the request of which the edits are a part, behind which others come;
+	// 0 if they are the last of their requests.
+	EditsOf uint64               `json:"edits_of,omitzero"`
+	Unmet   []Unmet              `json:"unmet,omitempty"`
+	Sinks   map[string]SinkState `json:"sinks,omitempty"`
+	// Counts are this epoch's sums for people: records read, dead letters, and with a
+	// name at their end the entries written by state, late and untimed records by
+	// operator, and times too far ahead by event time.
 	Counts map[string]int64 `json:"counts,omitempty"`
 }
 
@@ -134,6 +149,16 @@ type Run struct {
 	Next      int64  `json:"next"`
 }
 
+// Step is one of the epochs that an epoch covers.
+type Step struct {
+	Now  int64 `json:"now"`  // its frozen clock
+	Runs int   `json:"runs"` // the number of its runs
+	// Idle is the epoch's, as in [Manifest.Idle]. Found are the partitions, as
+	// source/partition, that hold watermarks back from the next one on.
+	Idle  map[string][]string `json:"idle,omitempty"`
+	Found []string            `json:"found,omitempty"`
+}
+
 // SourceState is where a source's partitions stand after an epoch.
 type SourceState struct {
 	Partitions map[string]Offset `json:"partitions"`
@@ -146,12 +171,6 @@ type Offset struct {
 	Next        int64  `json:"next"`
 	LeaderEpoch int32  `json:"leader_epoch,omitzero"`
 	Identity    string `json:"identity,omitempty"`
-}
-
-// Watermark is a partition's event time.
-type Watermark struct {
-	Time      int64  `json:"time"`
-	IdleSince *int64 `json:"idle_since,omitempty"`
 }
 
 // StateEntry is one state: its schemas and its segments, oldest first.
@@ -198,7 +217,36 @@ type SinkState struct {
 	Confirmed Position `json:"confirmed"`
 	Dropped   string   `json:"dropped,omitempty"`
 	Note      string   `json:"note,omitempty"`
-	Rewrite   *Rewrite `json:"rewrite,omitempty"`
+	// Span is where the sink's rows stand, as of what is confirmed; nil for systems
+	// without offsets.
+	Span *Span `json:"span,omitempty"`
+	// Rewrite is what is to be written anew of a table's sink, and Rewrote what this
+	// epoch has.
+	Rewrite *Rewrite `json:"rewrite,omitempty"`
+	Rewrote *Rewrote `json:"rewrote,omitempty"`
+	// Fill is how far a sink has been filled before its branch was live; nil once it has
+	// got what came behind that, and if it wasn't.
+	Fill *Fill `json:"fill,omitempty"`
+	// Takes is the record of another branch that is to be replaced by this one's (D10).
+	Takes string `json:"takes,omitempty"`
+}
+
+// Span is where a sink's rows stand in a system whose partitions have offsets, by the
+// partitions' names.
+type Span struct {
+	// Begins are the offsets before which there is no row; nil if that isn't known. A
+	// partition that it lacks came later, and begins with its first offset.
+	Begins map[string]int64 `json:"begins,omitempty"`
+	// Ends are the offsets behind the last row, of partitions that have got one.
+	Ends map[string]int64 `json:"ends,omitempty"`
+}
+
+// Equal tells whether two are alike.
+func (s *Span) Equal(other *Span) bool {
+	if s == nil || other == nil {
+		return s == other
+	}
+	return maps.Equal(s.Begins, other.Begins) && maps.Equal(s.Ends, other.Ends)
 }
 
 // Object is a file of an outbox.
@@ -207,11 +255,4 @@ type Object struct {
 	Rows   int64  `json:"rows"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-}
-
-// Rewrite is how far a table sink has been written anew.
-type Rewrite struct {
-	Mode   string   `json:"mode"`
-	Cursor string   `json:"cursor"`
-	Ended  []string `json:"ended"`
 }

@@ -14,6 +14,8 @@ type Version struct {
 	Operators map[string]Part         `json:"operators,omitempty"`
 	States    map[string]StateSchemas `json:"states,omitempty"`
 	Sinks     map[string]Part         `json:"sinks,omitempty"`
+	// Times are the event times, by the names that their watermarks have.
+	Times map[string]Part `json:"times,omitempty"`
 	// Functions are the names of the user's named functions, by the part that
 	// calls them. They are no part of the hash.
 	Functions map[string]string `json:"functions,omitempty"`
@@ -27,7 +29,14 @@ func KeyFunction(operator string) string { return operator + " key" }
 // rows. A sink may have the name of an operator.
 func RowFunction(sink string) string { return sink + " row" }
 
-// Part is a source, an operator or a sink.
+// TimeFunction is where [Version.Functions] has the function that gives records their
+// event time.
+func TimeFunction(eventTime string) string { return eventTime + " time" }
+
+// TimeKind is the kind of the parts of [Version.Times].
+const TimeKind = "event time"
+
+// Part is a source, an operator, a sink or an event time.
 type Part struct {
 	// Kind is the sort of part: fold, process, file, and so on.
 	Kind string `json:"kind"`
@@ -38,20 +47,27 @@ type Part struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Schemas are the Avro schemas of its records, by role: key, row.
 	Schemas map[string]string `json:"schemas,omitempty"`
+	// Times are the event times that an operator goes by: by the least of their
+	// watermarks.
+	Times []string `json:"times,omitempty"`
 }
 
 // StateSchemas are the Avro schemas of a state.
 type StateSchemas struct {
 	// Operator is the part that owns and writes the state.
 	Operator string `json:"operator"`
-	// Kind is map or list; "" for a state of one value per key.
+	// Kind is map, list, sorted, window or timer; "" for a state of one value per key.
 	Kind string `json:"kind,omitempty"`
+	// Limit is how many entries a key of a sorted state has at most, and Descending
+	// that the greatest come first.
+	Limit      int  `json:"limit,omitzero"`
+	Descending bool `json:"descending,omitzero"`
 	// Meaning is raised by the author when equal types mean something else, and
 	// KeyMeaning when equal keys do.
 	Meaning    int    `json:"meaning,omitzero"`
 	KeyMeaning int    `json:"key_meaning,omitzero"`
 	Key        string `json:"key"`
-	Element    string `json:"element,omitempty"` // in map and list states
+	Element    string `json:"element,omitempty"` // in map, list and sorted states
 	// Migrations are the schemas of the types that the version's functions migrate
 	// values from, and MigratesKeys tells that it has a function for keys: what such a
 	// version holds has been through them.
@@ -69,7 +85,8 @@ func (v Version) Hash() (string, error) {
 		Operators map[string]Part         `json:"operators,omitempty"`
 		States    map[string]StateSchemas `json:"states,omitempty"`
 		Sinks     map[string]Part         `json:"sinks,omitempty"`
-	}{v.Sources, v.Operators, v.States, v.Sinks})
+		Times     map[string]Part         `json:"times,omitempty"`
+	}{v.Sources, v.Operators, v.States, v.Sinks, v.Times})
 	if err == nil {
 		err = (*jsontext.Value)(&data).Canonicalize()
 	}

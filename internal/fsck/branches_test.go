@@ -10,8 +10,9 @@ import (
 )
 
 // TestBranchesAreWhole: what upgrades leave in a job is no damage: a branch that is
-// live behind another, one that follows, one that was given up, and seals in the place
-// of bases, with and without a branch's record.
+// live behind another, one that follows, one that was given up, seals in the place
+// of bases, with and without a branch's record, and the word that a dropped sink has got
+// its rest.
 func TestBranchesAreWhole(t *testing.T) {
 	ctx, s := t.Context(), store.NewMemory()
 	job, err := epoch.OpenJob(ctx, env.Real(), s, "spend", "")
@@ -39,7 +40,7 @@ func TestBranchesAreWhole(t *testing.T) {
 		begun, me := begin(exe)
 		o, err := job.BeginBase(ctx, begun.File.Branch, epoch.FirstTask, me)
 		must(err)
-		_, err = o.PutBase(ctx, epoch.BaseOf(begun.From[epoch.FirstTask], begun.File.Build, nil))
+		_, err = o.PutBase(ctx, epoch.BaseOf(begun.From[epoch.FirstTask], begun.File.Build, begun.File.Branch, nil))
 		must(err)
 		must(job.UnpinBranch(ctx, begun.File.Branch))
 		return o
@@ -58,6 +59,7 @@ func TestBranchesAreWhole(t *testing.T) {
 	if step != epoch.IsLive {
 		t.Fatalf("step %d", step)
 	}
+	must(job.PutDrained(ctx, 1, epoch.FirstTask, "totals", nil))
 	report, err := fsck.Check(ctx, s, "spend", fsck.Options{})
 	must(err)
 	for _, f := range report.Findings {

@@ -74,7 +74,7 @@ func (c *checker) readRecords(ctx context.Context) error {
 				c.foreign(l.Name)
 				continue
 			}
-			if name.Task != "" {
+			if name.Branch != "" && name.Task != "" {
 				c.records.tasks[place{name.Branch, name.Task}] = true
 			}
 			if name.Kind == epoch.DataObject {

@@ -1,10 +1,14 @@
 // Package golden keeps checkpoints of every format that was ever released, each
 // written by the code that brought the format, and reads them with today's.
 //
-// testdata/<format> is a job's folder as it was left: its input, what its sinks
-// have written, and its store, with states of every kind and type, two versions,
-// a savepoint, a request to forget, dead letters, and a sink that was dropped. It
-// is never written anew once the format has been released;
+// testdata/<format> is a folder as three jobs have left it: their input, what their
+// sinks have written, and their store. golden has states of every kind and type, two
+// versions, savepoints, requests to forget, dead letters, a sink that was dropped, and
+// one that is owed a delivery. moves has upgrades, a rollback, tables' sinks that are
+// written anew, sinks that were filled, and what killed processes leave. topics has a
+// Kafka, in the folder broker, and two processes at once. Each field of each object
+// stands in it, but for those that a test names with the reason. It is never written
+// anew once the format has been released;
 //
 //	go test ./internal/golden -run TestWrite -write
 //

@@ -1,14 +1,15 @@
 package golden
 
 import (
+	"context"
+	"encoding/csv"
+	"encoding/json/v2"
 	"errors"
 	"flag"
-	"fmt"
-	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,190 +18,132 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/sluicestream/sluice"
-	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/clean"
 	"github.com/sluicestream/sluice/internal/epoch"
-	"github.com/sluicestream/sluice/internal/fsck"
-	"github.com/sluicestream/sluice/internal/state/statetest"
 	"github.com/sluicestream/sluice/schema"
-	"github.com/sluicestream/sluice/store"
 )
 
 var write = flag.Bool("write", false, "write the checkpoint of today's format anew")
 
-// What the job reads: before its first run, its second, after it was asked to
-// forget the meter m3, and what its second version reads.
-var input = [][]string{
-	{`{"Meter":"m1","Room":{"Floor":1,"Name":"hall"},"Value":3}`, `{"Meter":"m2","Room":{"Floor":-1,"Name":"cellar"},"Value":4}`, `{"Meter":"m3","Room":{"Floor":1,"Name":"hall"},"Value":5}`},
-	{`{"Meter":"m1","Room":{"Floor":2,"Name":"attic"},"Value":7}`, `{"Meter":"m1","Room":{"Floor":2,"Name":"attic"},"Value":8,"Bad":true}`},
-	{`{"Meter":"m2","Room":{"Floor":1,"Name":"hall"},"Value":9}`},
-	{`{"Meter":"m4","Room":{"Floor":2,"Name":"attic"},"Value":10}`},
-}
+// newest is the folder of the checkpoint of today's format.
+func newest() string { return filepath.Join("testdata", strconv.Itoa(epoch.Format)) }
 
-// next is what is read when the checkpoint is gone on from.
-var next = []string{`{"Meter":"m1","Room":{"Floor":1,"Name":"hall"},"Value":20}`}
-
-// held is what the states hold of that, by hand: at the savepoint, at the end, and
-// once the job has gone on.
-type held map[string]map[string]string
-
-var (
-	atSavepoint = held{
-		"totals":  {`{"Floor":1,"Name":"hall"}`: `{"Readings":2,"Sum":8}`, `{"Floor":-1,"Name":"cellar"}`: `{"Readings":1,"Sum":4}`, `{"Floor":2,"Name":"attic"}`: `{"Readings":1,"Sum":7}`},
-		"values":  {`"m1" 0`: "3", `"m1" 1`: "7", `"m2" 0`: "4", `"m3" 0`: "5"},
-		"by_room": {`"m1" {"Floor":1,"Name":"hall"}`: `{"Readings":1,"Sum":3}`, `"m1" {"Floor":2,"Name":"attic"}`: `{"Readings":1,"Sum":7}`, `"m2" {"Floor":-1,"Name":"cellar"}`: `{"Readings":1,"Sum":4}`, `"m3" {"Floor":1,"Name":"hall"}`: `{"Readings":1,"Sum":5}`},
-	}
-	atEnd = held{
-		"totals":  {`{"Floor":1,"Name":"hall"}`: `{"Readings":3,"Sum":17,"Mean":5.666666666666667}`, `{"Floor":-1,"Name":"cellar"}`: `{"Readings":1,"Sum":4,"Mean":4}`, `{"Floor":2,"Name":"attic"}`: `{"Readings":2,"Sum":17,"Mean":8.5}`},
-		"values":  {`"m1" 0`: "3", `"m1" 1`: "7", `"m2" 0`: "4", `"m2" 1`: "9", `"m4" 0`: "10"},
-		"by_room": {`"m1" {"Floor":1,"Name":"hall"}`: `{"Readings":1,"Sum":3}`, `"m1" {"Floor":2,"Name":"attic"}`: `{"Readings":1,"Sum":7}`, `"m2" {"Floor":-1,"Name":"cellar"}`: `{"Readings":1,"Sum":4}`, `"m2" {"Floor":1,"Name":"hall"}`: `{"Readings":1,"Sum":9}`, `"m4" {"Floor":2,"Name":"attic"}`: `{"Readings":1,"Sum":10}`},
-		"parity":  {"0": `{"Readings":1,"Sum":10}`},
-		"latest":  {`"m1"`: latestOf(7, `[{"Floor":1,"Name":"hall"},{"Floor":2,"Name":"attic"}]`, 10), `"m2"`: latestOf(9, `[{"Floor":-1,"Name":"cellar"},{"Floor":1,"Name":"hall"}]`, 13), `"m4"`: latestOf(10, `[{"Floor":2,"Name":"attic"}]`, 10)},
-	}
-	goneOn = held{
-		"parity": {"0": `{"Readings":2,"Sum":30}`},
-		"values": {`"m1" 0`: "3", `"m1" 1`: "7", `"m1" 2`: "20", `"m2" 0`: "4", `"m2" 1`: "9", `"m4" 0`: "10"},
-	}
-)
-
-// latestOf is a meter's value of the state latest, by hand.
-func latestOf(n int64, list string, sum int64) string {
-	bits := strconv.FormatInt(n, 10)
-	decimal := map[int64]string{7: "0.875", 9: "1.125", 10: "1.250"}[n]
-	bytes := map[int64]string{7: "Nw==", 9: "OQ==", 10: "MTA="}[n]
-	fixed := map[int64]string{7: "AQIDBw==", 9: "AQIDCQ==", 10: "AQIDCg=="}[n]
-	quarter := map[int64]string{7: "1.75", 9: "2.25", 10: "2.5"}[n]
-	half := map[int64]string{7: "3.5", 9: "4.5", 10: "5"}[n]
-	wide := map[int64]string{7: "8070450532247928832", 9: "10376293541461622784", 10: "11529215046068469760"}[n]
-	instant := fmt.Sprintf("1970-01-01T00:00:00.%06dZ", n)
-	if n == 10 {
-		instant = "1970-01-01T00:00:00.00001Z"
-	}
-	return fmt.Sprintf(`{"Bool":%v,"Int8":%[2]s,"Int16":%[2]s,"Int32":%[2]s,"Int64":%[3]d,"Uint8":%[2]s,"Uint16":%[2]s,"Uint32":%[2]s,"Uint64":%[4]s,`+
-		`"Float32":%[5]s,"Float64":%[6]s,"Text":"%[2]s","Mode":"on","Bytes":"%[7]s","Fixed":"%[8]s","List":%[9]s,"Pair":[%[2]s,-%[2]s],`+
-		`"Map":{"%[2]s":%[2]s,"all":%[3]d},"Numbers":{"-%[2]s":"-%[2]s","%[2]s":"%[2]s"},"Pointer":"%[2]s","Time":"1970-01-01T00:00:%02[10]d.000001Z",`+
-		`"Instant":"%[11]s","Duration":"%[2]ss","Decimal":"%[12]s","renamed":%[2]s}`,
-		n%2 == 0, bits, sum, wide, half, quarter, bytes, fixed, list, n, instant, decimal)
-}
-
-// place is a folder in which the job runs.
-type place struct {
-	t     *testing.T
-	store store.Store
-}
-
-func (p *place) append(lines []string) {
-	p.t.Helper()
-	if err := os.MkdirAll("in", 0o755); err != nil {
-		p.t.Fatal(err)
-	}
-	f, err := os.OpenFile("in/readings.jsonl", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *place) run(job *sluice.Job, change func(*sluice.Options)) {
-	p.t.Helper()
-	// Volatile: go test's folder may be in memory.
-	o := sluice.Options{Store: p.store, Log: slog.New(slog.DiscardHandler), Epoch: time.Millisecond, Volatile: true}
-	if change != nil {
-		change(&o)
-	}
-	if err := job.Run(p.t.Context(), o); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *place) job() *epoch.Job {
-	p.t.Helper()
-	j, err := epoch.FindJob(p.t.Context(), env.Real(), p.store, "golden")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return j
-}
-
-func (p *place) head() epoch.Manifest {
-	p.t.Helper()
-	return statetest.Head(p.t, p.store, "golden")
-}
-
-// check compares states.
-func (p *place) check(m epoch.Manifest, want held) {
-	p.t.Helper()
-	for name, values := range want {
-		if got := statetest.Values(p.t, p.store, "golden", m, name); !maps.Equal(got, values) {
-			p.t.Errorf("epoch %d, state %s:\n got %v\nwant %v", m.Epoch, name, got, values)
-		}
-	}
-}
+// by is who asks for what the generator asks for.
+const by = "the generator"
 
 // TestWrite writes the checkpoint of today's format.
 func TestWrite(t *testing.T) {
 	if !*write {
 		t.Skip("the checkpoint is written on request only: -write")
 	}
-	folder, err := filepath.Abs(filepath.Join("testdata", strconv.Itoa(epoch.Format)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(folder); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	p := enter(t, folder)
-	p.append(input[0])
-	p.run(version1(), nil)
-	p.append(input[1])
-	p.run(version1(), nil)
-	head := p.head()
-	at := epoch.Point{Branch: head.Branch, Tasks: map[string]epoch.Epoch{epoch.FirstTask: head.Epoch}}
-	if _, err := p.job().PutSavepoint(t.Context(), "before", at, "the generator"); err != nil {
-		t.Fatal(err)
-	}
-	p.forget(head, "m3")
-	p.append(input[2])
-	p.run(version1(), nil)
-	p.append(input[3])
-	p.run(version2(), nil)
-	p.check(p.head(), atEnd)
+	folder := anew(t)
+	t.Run("golden", func(t *testing.T) { writeGolden(enter(t, folder, "golden")) })
+	t.Run("moves", func(t *testing.T) { writeMoves(enter(t, folder, "moves")) })
+	t.Run("topics", func(t *testing.T) { writeTopics(enter(t, folder, "topics")) })
 }
 
-// forget asks for a meter to be forgotten.
-func (p *place) forget(head epoch.Manifest, meter string) {
+// writeGolden runs the job's two versions.
+func writeGolden(p *place) {
 	p.t.Helper()
-	job := p.job()
+	p.append(input[0])
+	p.run(version1(reading.room), func(o *sluice.Options) { o.Savepoints = "hourly=24" })
+	p.append(input[1])
+	p.run(version1(roomOf), nil)
+	p.saved("before")
+	if _, err := clean.New(p.log(), clean.Options{Keep: -1, KeepEpochs: 1}).All(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
+	p.forget(p.edits("m3", "latest", "by_room", "values"))
+	p.append(input[2])
+	p.run(version1(roomOf), nil)
+	p.append(input[3])
+	p.run(version2(), nil)
+	given := p.forget(p.edits("m2", "latest"))
+	if _, err := p.log().AskGiveUp(p.t.Context(), given, by); err != nil {
+		p.t.Fatal(err)
+	}
+	p.owed()
+}
+
+// saved makes a savepoint of the newest epoch.
+func (p *place) saved(name string) {
+	p.t.Helper()
+	head := p.head()
+	at := epoch.Point{Branch: head.Branch, Tasks: map[string]epoch.Epoch{epoch.FirstTask: head.Epoch}}
+	if _, err := p.log().PutSavepoint(p.t.Context(), name, at, by); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// edits name a meter's entries of states.
+func (p *place) edits(meter string, states ...string) (edits []epoch.Edit) {
+	p.t.Helper()
 	keys, err := schema.KeyOf[string]("key")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var edits []epoch.Edit
-	schemas := map[string]string{}
-	for _, name := range []string{"latest", "by_room", "values"} {
-		key := keys.Append(nil, meter)
-		edits = append(edits, epoch.Edit{State: name, Slot: epoch.Slot(xxhash.Sum64(key) >> 48), Hash: epoch.EditHash(job.ID(), key)})
-		schemas[name] = head.State[name].Key
+	key := keys.Append(nil, meter)
+	for _, name := range states {
+		edits = append(edits, epoch.Edit{State: name, Slot: epoch.Slot(xxhash.Sum64(key) >> 48), Hash: epoch.EditHash(p.log().ID(), key)})
 	}
-	if _, err := job.AskForget(p.t.Context(), edits, schemas, "", "the generator"); err != nil {
+	return edits
+}
+
+// forget asks for entries to be forgotten.
+func (p *place) forget(edits []epoch.Edit) (request uint64) {
+	p.t.Helper()
+	head := p.head()
+	keys := map[string]string{}
+	for _, e := range edits {
+		keys[e.State] = head.State[e.State].Key
+	}
+	r, err := p.log().AskForget(p.t.Context(), edits, keys, head.Version, by)
+	if err != nil {
 		p.t.Fatal(err)
+	}
+	return r.N
+}
+
+// owed runs the job once more, with a sink that takes nothing.
+func (p *place) owed() {
+	p.t.Helper()
+	ctx, stop := context.WithCancel(p.t.Context())
+	defer stop()
+	job := version2()
+	for _, s := range job.Sinks() {
+		if s.Name == "readings" {
+			if err := job.ReplaceSink(s.Name, away{s.Sink}); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+	o := p.options(nil)
+	o.Grace = time.Second
+	o.Committed = func(c sluice.Committed) {
+		if c.Records > 0 {
+			stop()
+		}
+	}
+	p.append(input[4])
+	var pending *sluice.PendingError
+	if err := job.Run(ctx, o); !errors.As(err, &pending) || len(pending.Pending) != 1 || pending.Pending["readings"] == 0 {
+		p.t.Fatalf("the last run ended with %v, expected deliveries to the sink readings to be pending", err)
 	}
 }
 
-// enter makes a folder the working folder, and opens its store.
-func enter(t *testing.T, folder string) *place {
-	t.Helper()
-	t.Chdir(folder)
-	st, err := store.OpenFolder(env.Real(), "store")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &place{t, st}
+// away is a sink whose system takes no rows.
+type away struct{ connector.Sink }
+
+func (a away) Open(ctx context.Context, o connector.Opening, key connector.RecordKey) (connector.Target, error) {
+	target, err := a.Sink.Open(ctx, o, key)
+	return awayTarget{target}, err
+}
+
+type awayTarget struct{ connector.Target }
+
+func (awayTarget) Deliver(context.Context, *connector.Delivery) (connector.Verdict, *connector.SinkRecord, error) {
+	return 0, nil, errors.New("it takes nothing for now")
 }
 
 // TestRead reads the checkpoint of each format, and goes on from it.
@@ -213,75 +156,141 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%d checkpoints, and the newest format is %d: one is missing", len(formats), epoch.Format)
 	}
 	for _, format := range formats {
-		source, err := filepath.Abs(filepath.Join("testdata", format.Name()))
-		if err != nil {
-			t.Fatal(err)
+		folder := copied(t, format.Name())
+		for job, read := range map[string]func(*place){"golden": readGolden, "moves": readMoves, "topics": readTopics} {
+			t.Run(format.Name()+"/"+job, func(t *testing.T) {
+				p := enter(t, folder, job)
+				p.sound()
+				read(p)
+				p.sound()
+			})
 		}
-		t.Run(format.Name(), func(t *testing.T) {
-			folder := t.TempDir()
-			if err := os.CopyFS(folder, os.DirFS(source)); err != nil {
-				t.Fatal(err)
-			}
-			p := enter(t, folder)
-			p.sound()
-			p.check(p.head(), atEnd)
-			if why := p.head().Partial["parity"].Why; why == "" {
-				t.Error("the manifest does not say that the state parity is incomplete")
-			}
-			points, err := p.job().Savepoints(t.Context())
-			if err != nil || len(points) != 1 || points[0].Name != "before" {
-				t.Fatalf("savepoints %v, %v", points, err)
-			}
-			m, err := p.job().Manifest(t.Context(), points[0].Branch, epoch.FirstTask, points[0].Tasks[epoch.FirstTask])
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.check(m, atSavepoint)
-
-			p.append(next)
-			p.run(version2(), nil)
-			p.check(p.head(), goneOn)
-			p.sound()
-			p.delivered()
-		})
 	}
 }
 
-// sound has the store looked through.
-func (p *place) sound() {
+// readGolden reads what the job holds, and goes on with its newest version.
+func readGolden(p *place) {
 	p.t.Helper()
-	report, err := fsck.Check(p.t.Context(), p.store, "golden", fsck.Options{})
+	p.check(p.head(), atEnd)
+	if why := p.head().Partial["parity"].Why; why == "" {
+		p.t.Error("the manifest does not say that the state parity is incomplete")
+	}
+	p.checkSavepoints()
+	p.checkForgotten()
+	p.checkOwed()
+
+	p.append(next)
+	p.run(version2(), nil)
+	p.check(p.head(), goneOn)
+	if got := read(p.t, p.lines("readings")); !slices.Equal(got, []int64{3, 4, 5, 7, 9, 10, 11, 20}) {
+		p.t.Errorf("the sink readings has %v", got)
+	}
+	if got := p.lines("dead"); len(got) != 1 || !strings.Contains(got[0], "a bad reading of 8") {
+		p.t.Errorf("the sink of dead letters has %q", got)
+	}
+	if got := p.table("parity"); !maps.Equal(got, goneOn["parity"]) {
+		p.t.Errorf("the sink parity has %v", got)
+	}
+}
+
+// checkSavepoints reads the two that there are, and the functions' names of the build that
+// has another one than the first: both are in the epoch that one of them names.
+func (p *place) checkSavepoints() {
+	p.t.Helper()
+	all, err := p.log().Savepoints(p.t.Context())
+	if err != nil || len(all) != 2 || all[0].Name != "before" || all[0].Schedule != "" || !strings.HasPrefix(all[1].Name, "hourly-") || all[1].Schedule != "hourly" {
+		p.t.Fatalf("savepoints %+v, %v", all, err)
+	}
+	m, err := p.log().ManifestBelow(p.t.Context(), all[0].Branch, epoch.FirstTask, all[0].Tasks[epoch.FirstTask])
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for _, f := range report.Findings {
-		p.t.Errorf("%s: expected %s, found %s", f.Object, f.Expected, f.Found)
+	p.check(m, atSavepoint)
+	floor, err := p.log().Floor(p.t.Context(), "main", epoch.FirstTask)
+	if err != nil || floor == 0 || floor > m.Epoch || all[1].Tasks[epoch.FirstTask] >= floor {
+		p.t.Errorf("the floor is %d, %v, the savepoints are of %d and %d", floor, err, m.Epoch, all[1].Tasks[epoch.FirstTask])
+	}
+	version, err := p.log().Version(p.t.Context(), m.Version)
+	if name := version.Functions["totals key"]; err != nil || !strings.HasSuffix(name, "reading.room") {
+		p.t.Errorf("the function that gives the room was called %s at first, %v", name, err)
+	}
+	data, err := p.store.Read(p.t.Context(), "golden/"+epoch.FunctionsPath(m.Version, m.Build.Executable), epoch.MaxObject)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	functions, err := epoch.Decode[epoch.Functions](data)
+	if name := functions.Functions["totals key"]; err != nil || functions.Version != m.Version || functions.Executable != m.Build.Executable || !strings.HasSuffix(name, ".roomOf") {
+		p.t.Errorf("it is called %s later, %v", name, err)
 	}
 }
 
-// delivered looks at what the sinks have in the end: each reading once, and the
-// bad one among the dead letters.
-func (p *place) delivered() {
+// checkForgotten reads what was forgotten, and that a request was given up.
+func (p *place) checkForgotten() {
 	p.t.Helper()
-	for sink, want := range map[string]int{"readings": 7, "dead": 1} {
-		lines := 0
-		err := filepath.WalkDir(filepath.Join("out", sink), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || strings.Contains(path, ".sluice") || strings.HasPrefix(d.Name(), ".") || strings.Contains(d.Name(), "record") {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			for line := range strings.Lines(string(data)) {
-				if !strings.HasPrefix(line, "Meter,") {
-					lines++
-				}
-			}
-			return err
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			p.t.Fatal(err)
+	for _, m := range p.data("main") {
+		if len(m.Edits) == 0 {
+			continue
 		}
-		if lines != want {
-			p.t.Errorf("sink %s has %d rows, want %d", sink, lines, want)
+		if want := p.edits("m3", "latest", "by_room", "values"); !slices.Equal(m.Edits, want) || m.Request != 1 || m.EditsOf != 0 || m.Counts["forgotten"] != 3 {
+			p.t.Errorf("epoch %d forgets %v, %d of them met, up to request %d", m.Epoch, m.Edits, m.Counts["forgotten"], m.Request)
 		}
 	}
+	found, err := p.log().RequestsAfter(p.t.Context(), 0)
+	if err != nil || len(found) != 3 || found[2].Kind != epoch.GiveUpRequest || found[2].Of != 2 || found[1].Kind != epoch.ForgetRequest || !slices.Equal(found[1].Edits, p.edits("m2", "latest")) {
+		p.t.Fatalf("the requests are %+v, %v", found, err)
+	}
+	unmet := p.head().Unmet
+	if len(unmet) != 1 || unmet[0].Request != 2 || !unmet[0].GivenUp || !slices.Equal(unmet[0].States, []string{"latest"}) {
+		p.t.Errorf("not met is %+v", unmet)
+	}
+}
+
+// checkOwed reads that the sink readings lacks the last reading: the heartbeat says so,
+// and that its owner has ended.
+func (p *place) checkOwed() {
+	p.t.Helper()
+	beat, ok, err := p.log().Heartbeat(p.t.Context(), "main", epoch.FirstTask)
+	if err != nil || !ok || !beat.Released || beat.Pending["readings"] != 1 || len(beat.Pending) != 1 {
+		p.t.Errorf("the heartbeat is %+v, %v", beat, err)
+	}
+	head := p.head()
+	if s := head.Sinks["readings"]; s.Confirmed != head.Position-1 || head.Sinks["parity"].Confirmed != head.Position {
+		p.t.Errorf("the sink readings has position %d, and the log is at %d", s.Confirmed, head.Position)
+	}
+	if got := read(p.t, p.lines("readings")); !slices.Equal(got, []int64{3, 4, 5, 7, 9, 10}) {
+		p.t.Errorf("the sink readings has %v", got)
+	}
+}
+
+// read are the values of readings in lines of CSV, of which each file has a head.
+func read(t *testing.T, lines []string) (all []int64) {
+	t.Helper()
+	for _, line := range lines {
+		cells, err := csv.NewReader(strings.NewReader(line)).Read()
+		if err != nil || len(cells) != 4 {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if cells[2] == "Value" {
+			continue
+		}
+		n, err := strconv.ParseInt(cells[2], 10, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// readJSON are those in lines of JSON.
+func readJSON(t *testing.T, lines []string) (all []int64) {
+	t.Helper()
+	for _, line := range lines {
+		var r reading
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, r.Value)
+	}
+	return all
 }

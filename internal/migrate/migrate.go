@@ -41,8 +41,9 @@ type Options struct {
 type Report struct {
 	// Read counts the entries that were read, Written those that came of them,
 	// Dropped those of which the author's function made none, Merged those that met
-	// another at their key, and SetAside those that could not be carried over.
-	Read, Written, Dropped, Merged, SetAside int64
+	// another at their key, SetAside those that could not be carried over, and Behind
+	// those that were behind the limit of a sorted state.
+	Read, Written, Dropped, Merged, SetAside, Behind int64
 }
 
 // State migrates one state and returns its new segment, which has no rows, and
@@ -59,7 +60,7 @@ func State(ctx context.Context, o Options) (epoch.Segment, Report, error) {
 			return epoch.Segment{}, m.report, err
 		}
 		defer w.Abort()
-		out = &ordered{writer: w, numbered: o.Way.Numbered}
+		out = newOrdered(w, o.Way)
 	}
 	for i := range o.Way.Sources {
 		if err := m.source(ctx, i, out); err != nil {
@@ -68,7 +69,7 @@ func State(ctx context.Context, o Options) (epoch.Segment, Report, error) {
 	}
 	m.report.Merged = out.merged()
 	segment, err := out.commit(ctx, o)
-	m.report.Written = segment.Rows
+	m.report.Written, m.report.Behind = segment.Rows, out.behind()
 	return segment, m.report, err
 }
 

@@ -2,10 +2,12 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -17,17 +19,27 @@ import (
 type output interface {
 	put(r carry.Row) error
 	merged() int64
+	behind() int64 // the limit
 	commit(ctx context.Context, o Options) (epoch.Segment, error)
 }
 
 // ordered writes entries that keep their keys, and so their order.
 type ordered struct {
 	writer      *state.Writer
+	limited     *state.Limited // of a sorted state
 	rows, bytes int64
 	numbered    bool   // the elements of a list: none may be missing
 	last        []byte // key of the last
 	next        int64  // the number of the list's next element
 	number      []byte
+}
+
+func newOrdered(w *state.Writer, way *carry.Way) *ordered {
+	x := &ordered{writer: w, numbered: way.Numbered}
+	if way.Limit.Entries > 0 {
+		x.limited = state.NewLimited(way.Limit, x.write)
+	}
+	return x
 }
 
 func (x *ordered) put(r carry.Row) error {
@@ -36,9 +48,16 @@ func (x *ordered) put(r carry.Row) error {
 			return err
 		}
 	}
+	if x.limited != nil {
+		return x.limited.Put(r.Slot, r.Key, r.Element, r.Value)
+	}
+	return x.write(r.Slot, r.Key, r.Element, r.Value)
+}
+
+func (x *ordered) write(slot epoch.Slot, key, element, value []byte) error {
 	x.rows++
-	x.bytes += int64(len(r.Key) + len(r.Element) + len(r.Value))
-	return x.writer.Put(r.Slot, r.Key, r.Element, r.Value)
+	x.bytes += int64(len(key) + len(element) + len(value))
+	return x.writer.Put(slot, key, element, value)
 }
 
 // renumber closes the gaps that entries leave which were set aside. A list may
@@ -59,7 +78,19 @@ func (x *ordered) renumber(r *carry.Row) error {
 
 func (x *ordered) merged() int64 { return 0 }
 
+func (x *ordered) behind() int64 {
+	if x.limited == nil {
+		return 0
+	}
+	return x.limited.Dropped()
+}
+
 func (x *ordered) commit(ctx context.Context, o Options) (epoch.Segment, error) {
+	if x.limited != nil {
+		if err := x.limited.End(); err != nil {
+			return epoch.Segment{}, err
+		}
+	}
 	if x.rows == 0 {
 		return epoch.Segment{}, nil
 	}
@@ -80,6 +111,8 @@ type collected struct {
 	met  int64
 	key  []byte
 
+	dropped int64 // behind the limit
+
 	grown func(rows int64) error
 }
 
@@ -89,6 +122,7 @@ const looksWhileGrowing = 1 << 14
 type entry struct {
 	slot       epoch.Slot
 	row, value []byte
+	key        int // bytes of the row
 }
 
 func (x *collected) put(r carry.Row) error {
@@ -107,7 +141,7 @@ func (x *collected) put(r carry.Row) error {
 	if !met {
 		x.rows[string(x.key)] = len(x.all)
 		row := append(append(make([]byte, 0, len(x.key)+len(r.Value)), x.key...), r.Value...)
-		x.all = append(x.all, entry{r.Slot, row[:len(x.key):len(x.key)], row[len(x.key):]})
+		x.all = append(x.all, entry{r.Slot, row[:len(x.key):len(x.key)], row[len(x.key):], len(r.Key)})
 		return nil
 	}
 	if x.way.Merge == nil {
@@ -132,6 +166,7 @@ func (x *collected) failed(r carry.Row, cause error) error {
 }
 
 func (x *collected) merged() int64 { return x.met }
+func (x *collected) behind() int64 { return x.dropped }
 
 func (x *collected) commit(ctx context.Context, o Options) (epoch.Segment, error) {
 	if len(x.all) == 0 {
@@ -139,13 +174,45 @@ func (x *collected) commit(ctx context.Context, o Options) (epoch.Segment, error
 	}
 	var c state.Changes
 	var size int64
-	for _, e := range x.all {
-		c.Begin(e.slot)
-		c.Buf = append(c.Buf, e.row...)
+	put := func(slot epoch.Slot, key, element, value []byte) error {
+		c.Begin(slot)
+		c.Buf = append(c.Buf, key...)
+		c.Element()
+		c.Buf = append(c.Buf, element...)
 		c.Value()
-		c.Buf = append(append(c.Buf, 2), e.value...)
+		c.Buf = append(append(c.Buf, 2), value...)
 		c.End()
-		size += int64(len(e.row) + len(e.value))
+		size += int64(len(key) + len(element) + len(value))
+		return nil
 	}
-	return state.Write(ctx, o.Store, o.Job, o.Path, o.Way.Form, []*state.Changes{&c}, o.Memory(int64(len(x.all)), size))
+	if err := x.each(put); err != nil {
+		return epoch.Segment{}, err
+	}
+	return state.Write(ctx, o.Store, o.Job, o.Path, o.Way.Form, []*state.Changes{&c}, o.Memory(int64(len(c.Index)), size))
+}
+
+// each passes the entries on that stay: those of a sorted state in their order.
+func (x *collected) each(put func(slot epoch.Slot, key, element, value []byte) error) error {
+	if x.way.Limit.Entries == 0 {
+		for _, e := range x.all {
+			if err := put(e.slot, e.row[:e.key], e.row[e.key:], e.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	compare, err := x.way.Form.Comparer()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(x.all, func(a, b entry) int { return cmp.Or(cmp.Compare(a.slot, b.slot), compare(a.row, b.row)) })
+	limited := state.NewLimited(x.way.Limit, put)
+	for _, e := range x.all {
+		if err := limited.Put(e.slot, e.row[:e.key], e.row[e.key:], e.value); err != nil {
+			return err
+		}
+	}
+	err = limited.End()
+	x.dropped = limited.Dropped()
+	return err
 }

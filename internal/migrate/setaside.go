@@ -59,7 +59,7 @@ func NewSetAside(e *env.Env, path string, of Migration) (*SetAside, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := free(e.Files, path); err != nil {
+	if err := Free(e.Files, path); err != nil {
 		return nil, err
 	}
 	if err := e.Files.Remove(of.hidden(path)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier try
@@ -74,8 +74,8 @@ func NewSetAside(e *env.Env, path string, of Migration) (*SetAside, error) {
 	return s, nil
 }
 
-// free tells whether nothing has a name.
-func free(files env.FS, path string) error {
+// Free is an error if something has the name of a file to be.
+func Free(files env.FS, path string) error {
 	_, err := files.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -24,7 +24,10 @@ func busy() *vitals.Board {
 	b := vitals.New(env.Real().Clock)
 	b.SetRole(vitals.Running)
 	b.SetIdentity(vitals.Identity{Job: "spend", Branch: "main", Task: "0.0", Owner: "0011223344556677", Version: "ab12", Build: "v1 (12 files)"})
-	b.Committed(vitals.Commit{Epoch: 41, Position: 17, Records: 1000, DeadLetters: 3, Bytes: 52_000, Outputs: map[string]int64{"out": 12, "dead": 3}, Pause: 3 * time.Millisecond})
+	b.Committed(vitals.Commit{Epoch: 41, Position: 17, Records: 1000, DeadLetters: 3, Bytes: 52_000, Outputs: map[string]int64{"out": 12, "dead": 3}, Pause: 3 * time.Millisecond,
+		Late: map[string]int64{"daily": 7}, Untimed: map[string]int64{"daily": 2}, Ahead: map[string]int64{"orders": 1},
+		EventTimes: []vitals.Watermark{{Name: "orders", At: time.UnixMicro(1_700_000_000_250_000), Lag: 90 * time.Second}, {Name: "none yet"}},
+		Operators:  []vitals.Watermark{{Name: "daily", At: time.UnixMicro(-500_000), Lag: -time.Second}}})
 	b.SetStates([]vitals.State{{Name: "spend", Entries: 900, Rows: 1200, Bytes: 40_000, Memory: 90_000, Segments: 4, MergeDebt: 30_000}})
 	b.SetPartitions([]vitals.Partition{
 		{Source: "orders", Partition: "0", Next: 100, End: 130},
@@ -75,6 +78,13 @@ func TestMetrics(t *testing.T) {
 		`sluice_barrier_pause_seconds_sum{job_name="spend"} 0.003`,
 		`sluice_barrier_pause_seconds_count{job_name="spend"} 1`,
 		`sluice_hot_key_share{job_name="spend",key="ann",operator="spend"} 0.5`,
+		`sluice_late_records_total{job_name="spend",operator="daily"} 7`,
+		`sluice_untimed_records_total{job_name="spend",operator="daily"} 2`,
+		`sluice_ahead_records_total{event_time="orders",job_name="spend"} 1`,
+		`sluice_watermark_seconds{event_time="orders",job_name="spend"} 1.70000000025e+09`,
+		`sluice_watermark_lag_seconds{event_time="orders",job_name="spend"} 90`,
+		`sluice_operator_watermark_seconds{job_name="spend",operator="daily"} -0.5`,
+		`sluice_operator_watermark_lag_seconds{job_name="spend",operator="daily"} -1`,
 		`sluice_source_partitions{job_name="spend",source="orders"} 2`,
 		`sluice_source_partitions{job_name="spend",source="clicks"} 1`,
 		`sluice_source_lag_offsets{job_name="spend",source="orders"} 31`,
@@ -101,7 +111,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("not there: %s", want)
 		}
 	}
-	for _, absent := range []string{`sluice_source_lag_offsets{job_name="spend",source="clicks"}`, `sluice_source_lag_seconds{job_name="spend",source="clicks"}`, "one of many"} {
+	for _, absent := range []string{`sluice_source_lag_offsets{job_name="spend",source="clicks"}`, `sluice_source_lag_seconds{job_name="spend",source="clicks"}`, "one of many", "none yet"} {
 		if strings.Contains(text, absent) {
 			t.Errorf("there is %s, of a source that can't tell its end or a key that isn't hot", absent)
 		}

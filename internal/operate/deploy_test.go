@@ -144,6 +144,7 @@ func TestKubernetes(t *testing.T) {
 		"containers.0.startupProbe.httpGet.port":                container.at("ports.0.name").text,
 		"containers.0.args.2":                                   "--listen=:" + container.at("ports.0.containerPort").text,
 		"containers.0.args.0":                                   "run",
+		"containers.0.args.3":                                   "--on-superseded=wait",
 		"containers.0.env.0.name":                               "SLUICE_STORE",
 		"containers.0.readinessProbe.httpGet.path":              "/readyz",
 		"containers.0.livenessProbe.httpGet.path":               "/healthz",

@@ -53,7 +53,7 @@ const (
 
 // families are all metrics of a job.
 func families() []family {
-	return slices.Concat(processFamilies(), progressFamilies(), sourceFamilies(), stateFamilies(), sinkFamilies(), storeFamilies())
+	return slices.Concat(processFamilies(), progressFamilies(), timeFamilies(), sourceFamilies(), stateFamilies(), sinkFamilies(), storeFamilies())
 }
 
 func processFamilies() []family {
@@ -62,7 +62,7 @@ func processFamilies() []family {
 			[]string{"branch", "task", "version", "build"}, func(s vitals.Snapshot, emit emit) {
 				emit(number(1), s.Identity.Branch, s.Identity.Task, s.Identity.Version, s.Identity.Build)
 			}},
-		{"sluice_role", "1 for what this process is to its job now: starting, standby, restoring, running, stopping or stopped; 0 for the others.", gauge,
+		{"sluice_role", "1 for what this process is to its job now: starting, standby, restoring, follower, running, stopping, stopped or superseded; 0 for the others.", gauge,
 			[]string{"role"}, func(s vitals.Snapshot, emit emit) {
 				for _, r := range vitals.Roles() {
 					emit(truth(s.Role == r), string(r))

@@ -11,7 +11,10 @@ import (
 
 // offDashboard are the metrics that the dashboard doesn't show, each with the
 // reason.
-var offDashboard = map[string]string{}
+var offDashboard = map[string]string{
+	"sluice_watermark_seconds":          "how far it is behind tells more",
+	"sluice_operator_watermark_seconds": "how far it is behind tells more",
+}
 
 var (
 	quoted     = regexp.MustCompile(`"(\\.|[^"\\])*"`)

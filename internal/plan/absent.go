@@ -38,6 +38,31 @@ func absentSinks(ctx context.Context, job *epoch.Job, from epoch.Manifest, now e
 	return absent, nil
 }
 
+// absentSources finds what those of a build's sources were that are back after the
+// last version lacked them: all that versions of the job have had under the name, of
+// which the offsets are kept.
+func absentSources(ctx context.Context, job *epoch.Job, from epoch.Manifest, old, now epoch.Version) (map[string][]epoch.Part, error) {
+	absent := map[string][]epoch.Part{}
+	for name := range now.Sources {
+		_, had := old.Sources[name]
+		if _, known := from.Sources[name]; known && !had {
+			absent[name] = nil
+		}
+	}
+	if len(absent) == 0 {
+		return absent, nil
+	}
+	earlier, err := versionsNamed(ctx, job, "")
+	for name := range absent {
+		for _, v := range earlier {
+			if p, had := v.Sources[name]; had && !slices.ContainsFunc(absent[name], func(other epoch.Part) bool { return samePart(p, other) }) {
+				absent[name] = append(absent[name], p)
+			}
+		}
+	}
+	return absent, err
+}
+
 // lastWith finds the version that was the last to have a sink, or "" if the log
 // does not reach back to it. A sink is gone only once it has all: it stands where
 // the job's position was then.

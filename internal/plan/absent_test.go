@@ -88,3 +88,48 @@ func TestAbsentSinks(t *testing.T) {
 		t.Errorf("with a log that does not reach back to it, it was %s", got)
 	}
 }
+
+// What a source was that is back is what all versions had under its name, also where
+// the last one was not among them; one that is new, or was there, is not looked for.
+func TestAbsentSources(t *testing.T) {
+	ctx := t.Context()
+	job, err := epoch.OpenJob(ctx, env.Real(), store.NewMemory(), "spend", "")
+	must(err)
+	reads := func(topics ...string) epoch.Version {
+		v := epoch.Version{Sources: map[string]epoch.Part{}}
+		for i, topic := range topics {
+			if topic != "" {
+				v.Sources[[]string{"orders", "clicks"}[i]] = part("kafka", nil, "topics", topic)
+			}
+		}
+		return v
+	}
+	var head epoch.Manifest
+	for _, v := range []epoch.Version{reads("o", "first"), reads("o", "second"), reads("o", "second"), reads("o"), reads("p")} {
+		o, err := job.TakeLive(ctx, epoch.FirstTask, epoch.Identity{Build: epoch.Build{Executable: "exe"}, Version: v, Writer: epoch.Writer{Host: "here", PID: 1}, Replace: true})
+		must(err)
+		hash, err := v.Hash()
+		must(err)
+		before, _ := o.Head()
+		head, err = o.Commit(ctx, epoch.Manifest{Kind: epoch.Open, Now: before.Now, Version: hash, Build: epoch.Build{Executable: "exe", Version: hash}, Sources: map[string]epoch.SourceState{
+			"orders": {Partitions: map[string]epoch.Offset{"o/0": {Next: 3}}}, "clicks": {Partitions: map[string]epoch.Offset{"first/0": {Next: 5}}},
+		}})
+		must(err)
+	}
+	now := reads("p", "third")
+	now.Sources["new"] = part("kafka", nil, "topics", "new")
+	in, err := plan.Gather(ctx, job, head, plan.Build{Version: now, Ways: func(func(string) *carry.Stored) map[string]*carry.Way { return nil }})
+	must(err)
+	var topics []string
+	for _, p := range in.AbsentSources["clicks"] {
+		topics = append(topics, p.Parameters["topics"])
+	}
+	slices.Sort(topics)
+	if len(in.AbsentSources) != 1 || !slices.Equal(topics, []string{"first", "second"}) {
+		t.Errorf("what was there before: %v", in.AbsentSources)
+	}
+	in.Head.Position = 1 // as if it had read by then
+	if l := plan.Compare(in).Line(plan.SourcePart, "clicks"); l.Verdict != plan.Refused || !slices.Contains(l.Causes, "clicks, topics: first → third: first would not be read any more") && !slices.Contains(l.Causes, "clicks, topics: second → third: first, second would not be read any more") {
+		t.Errorf("the plan says %+v", l)
+	}
+}

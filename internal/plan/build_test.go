@@ -42,8 +42,12 @@ func (b *build) operate(name, kind, function, key string, inputs ...string) {
 	b.Functions[name], b.Functions[name+" key"] = function, key
 }
 
-// meanings are what an author says of a state and its key.
-type meanings struct{ state, key int }
+// meanings are what an author says of a state and its key, and of a sorted state its
+// limit.
+type meanings struct {
+	state, key int
+	limit      state.Limit
+}
 
 // keep adds a state to an operator.
 func keep[K comparable, S any](b *build, operator, name, kind string, m meanings, spec carry.Spec[K, S]) {
@@ -57,9 +61,10 @@ func keep[K comparable, S any](b *build, operator, name, kind string, m meanings
 	if kind != "value" { // rows have the key as their element as well, for want of another
 		form.Element, codec.AppendElement = form.Key, codec.AppendKey
 		schemas.Kind, schemas.Element = kind, form.Element.String()
+		schemas.Limit, schemas.Descending = m.limit.Entries, m.limit.Descending
 	}
 	b.States[name] = schemas
-	c, err := carry.New(carry.Target{Kind: kind, Meaning: m.state, KeyMeaning: m.key, Form: form}, codec, spec)
+	c, err := carry.New(carry.Target{Kind: kind, Limit: m.limit, Meaning: m.state, KeyMeaning: m.key, Form: form}, codec, spec)
 	must(err)
 	b.carriers[name] = c
 }
@@ -152,9 +157,12 @@ type change struct {
 	drop, gap     []string
 	build         epoch.Build
 	replace       bool
+	follows       bool
 	dropped       []string
 	// absent are what sinks were that are back after an absence.
 	absent map[string][]epoch.Part
+	// absentSources are what sources were.
+	absentSources map[string][]epoch.Part
 	// want has each line that isn't same, as "part name: verdict: cause | cause".
 	want []string
 	// notes has texts that stand among the notes of a line, "part name: note".
@@ -190,7 +198,7 @@ func compare(t *testing.T, old, now *build, head epoch.Manifest, c change) *plan
 	}
 	return plan.Compare(plan.Input{
 		Job: "spend", At: epoch.At{Job: "spend", Branch: "main", Task: "0.0", Epoch: head.Epoch}, Head: head,
-		Old: old.Version, New: now.Version, Ways: ways, Drop: c.drop, Gap: c.gap, Dropped: c.dropped, Absent: c.absent, Build: c.build, Replace: c.replace,
+		Old: old.Version, New: now.Version, Ways: ways, Drop: c.drop, Gap: c.gap, Dropped: c.dropped, Absent: c.absent, AbsentSources: c.absentSources, Build: c.build, Replace: c.replace, Follows: c.follows,
 	})
 }
 
@@ -205,7 +213,9 @@ func (b *build) without(operator, state string) {
 // set gives a part a parameter; "" takes it away.
 func set(parts map[string]epoch.Part, name, parameter, value string) {
 	p := parts[name]
-	p.Parameters = maps.Clone(p.Parameters)
+	if p.Parameters = maps.Clone(p.Parameters); p.Parameters == nil {
+		p.Parameters = map[string]string{}
+	}
 	p.Parameters[parameter] = value
 	if value == "" {
 		delete(p.Parameters, parameter)
@@ -241,4 +251,26 @@ func rekeying() *carry.Keys[string, spend] {
 			return intKeys(old, s), err
 		}, nil
 	}}
+}
+
+// sourcesOf is a source as builds had it.
+func sourcesOf(source string, forms ...func(b *build)) map[string][]epoch.Part {
+	absent := map[string][]epoch.Part{}
+	for _, form := range forms {
+		b := firstBuild()
+		form(b)
+		absent[source] = append(absent[source], b.Sources[source])
+	}
+	return absent
+}
+
+// sinksOf is a sink as builds had it.
+func sinksOf(sink string, forms ...func(b *build)) map[string][]epoch.Part {
+	absent := map[string][]epoch.Part{}
+	for _, form := range forms {
+		b := firstBuild()
+		form(b)
+		absent[sink] = append(absent[sink], b.Sinks[sink])
+	}
+	return absent
 }

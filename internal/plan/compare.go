@@ -28,12 +28,20 @@ type Input struct {
 	// in the version that last had them, or if nothing tells which that is, in all
 	// that had them.
 	Absent map[string][]epoch.Part
+	// AbsentSources says the same of sources that are back: what they were in all
+	// versions that had them.
+	AbsentSources map[string][]epoch.Part
 	// Drop and Gap are the consents that are given.
 	Drop, Gap []string
 	// Build is this build; the zero one is nobody's. Replace lets it run although
 	// another one has replaced it.
 	Build   epoch.Build
 	Replace bool
+	// Follows says that the build is to take another branch's place: what sinks are owed
+	// that it lacks is delivered by the build that has them.
+	Follows bool
+	// Backfill says that it fills sinks that are new before that.
+	Backfill bool
 	// Dropped are the names that consents may give though nothing is dropped under
 	// them now, since an earlier start has used them; see [Dropped].
 	Dropped []string
@@ -44,6 +52,7 @@ func Compare(in Input) *Plan {
 	c := &comparison{Input: in, plan: &Plan{Job: in.Job, At: in.At, partial: map[string]epoch.Partial{}, tables: map[string][]string{}}, drops: map[string]bool{}}
 	c.build()
 	c.sources()
+	c.times()
 	c.operators()
 	c.keys()
 	c.states()

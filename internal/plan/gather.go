@@ -22,6 +22,10 @@ type Build struct {
 	// Replace lets it run although another one has.
 	Build   epoch.Build
 	Replace bool
+	// Follows says that the build begins a branch that is to take the live one's place.
+	Follows bool
+	// Backfill says that such a branch fills sinks that are new before that.
+	Backfill bool
 }
 
 // Gather reads what a plan is made of: what a build finds that goes on from an
@@ -31,7 +35,7 @@ func Gather(ctx context.Context, job *epoch.Job, from epoch.Manifest, b Build) (
 	in := Input{
 		Job: job.Name(), At: epoch.At{Job: job.Name(), Branch: from.Branch, Task: from.Task, Epoch: from.Epoch},
 		Head: from, New: b.Version, Drop: b.Drop, Gap: b.Gap,
-		Build: b.Build, Replace: b.Replace,
+		Build: b.Build, Replace: b.Replace, Follows: b.Follows, Backfill: b.Backfill,
 	}
 	var err error
 	if in.Old, err = versionOf(ctx, job, in.At, from); err != nil {
@@ -43,6 +47,9 @@ func Gather(ctx context.Context, job *epoch.Job, from epoch.Manifest, b Build) (
 	}
 	in.Ways = b.Ways(stored)
 	if in.Absent, err = absentSinks(ctx, job, from, b.Version); err != nil {
+		return in, err
+	}
+	if in.AbsentSources, err = absentSources(ctx, job, from, in.Old, b.Version); err != nil {
 		return in, err
 	}
 	if len(in.Drop) > 0 {

@@ -36,7 +36,15 @@ func (c *comparison) operator(l *Line, old, now epoch.Part) {
 	c.noteFunction(l, "function", l.Name)
 	c.refuseCrossed(l, l.Name)
 	c.inputs(l, old.Inputs, now.Inputs)
-	c.compareParameters(l, old, now, func(string) bool { return false })
+	c.operatorTimes(l, old.Times, now.Times)
+	c.compareParameters(l, old, now, func(name string) bool {
+		if !strings.HasPrefix(name, "timer ") {
+			return false
+		}
+		_, had := old.Parameters[name]
+		_, has := now.Parameters[name]
+		return !had || !has // the line of its state says what becomes of it
+	})
 }
 
 // refuseCrossed refuses an operator's function that was another's than that of the

@@ -20,6 +20,7 @@ type rule struct {
 var (
 	decoding  = rule{verdict: Resolves, effect: "holds for what has not been read yet", dated: true}
 	rendering = rule{verdict: Resolves, effect: "holds for what is delivered from now on; what has been stays as it is"}
+	shown     = rule{verdict: Resolves, effect: "the next delivery sees to it; a view of the name before stays where it points"}
 	elsewhere = rule{verdict: Refused, effect: "what it has written would be told apart by nobody", do: newSink}
 	another   = rule{verdict: Refused, effect: "what is stored came of the other", do: "give the state a new name"}
 )
@@ -39,8 +40,21 @@ var parameters = map[Part]map[string]rule{
 	SourcePart: {
 		"": decoding,
 	},
+	TimePart: {
+		"lateness":   {verdict: Resolves, effect: "holds for what is read from now on"},
+		"max ahead":  {verdict: Resolves, effect: "holds for what is read from now on; times that have moved the watermark have moved it"},
+		"idle after": {verdict: Resolves, effect: "holds from the next epoch on"},
+		"generator":  {verdict: Resolves, effect: "goes on from the watermarks that there are, which never go back, with the next batch of each partition"},
+		"from":       {verdict: Resolves, effect: "holds for what is read from now on; the watermark stays where it is"},
+		"":           {verdict: Resolves},
+	},
 	OperatorPart: {
 		"": another,
+		// What a window's version may leave out where it is nothing: to have it is
+		// a change as well.
+		"offset":           another,
+		"panes":            another,
+		"allowed lateness": another,
 	},
 	SinkPart: {
 		"":          elsewhere,
@@ -54,6 +68,7 @@ var parameters = map[Part]map[string]rule{
 		"type of ":  elsewhere, // a column
 		"headers":   rendering,
 		"time":      rendering,
+		"view":      shown, // where readers find the rows
 	},
 }
 

@@ -44,6 +44,10 @@ func (c *comparison) sinks() {
 
 // goneSink is one that this build lacks.
 func (c *comparison) goneSink(l *Line, head epoch.SinkState) {
+	if c.Follows && head.Dropped == "" {
+		l.Note("gone; the build that has it delivers what it is owed at the cut before it ends, unless --drop-deliveries " + l.Name + " gives that up")
+		return
+	}
 	if head.Dropped == "" && head.Record != "" && head.Confirmed < c.Head.Position {
 		l.Add(Refused, fmt.Sprintf("%s: removed while positions %d to %d are to be delivered", l.Name, head.Confirmed+1, c.Head.Position),
 			"run the build that has it until it is stopped with nothing pending")
@@ -53,8 +57,20 @@ func (c *comparison) goneSink(l *Line, head epoch.SinkState) {
 }
 
 func (c *comparison) newSink(l *Line, now epoch.Part) {
-	if now.Schemas["key"] != "" && c.Head.Position > 0 {
-		l.Note(fmt.Sprintf("new; it gets the rows of keys that change from position %d on", c.Head.Position+1))
+	table, next := now.Schemas["key"] != "", c.Head.Position+1
+	switch {
+	case c.Backfill && table:
+		l.Note("new; it is filled with all rows of its table before the cut")
+		return
+	case c.Backfill:
+		l.Note(fmt.Sprintf("new; it is filled before the cut with what this build puts out from where it begins, by now position %d", next))
+		return
+	case table && c.Head.Position > 0:
+		note := fmt.Sprintf("new; it gets the rows of keys that change from position %d on", next)
+		if c.Follows {
+			note += "; --backfill fills it with all rows before the cut"
+		}
+		l.Note(note)
 		return
 	}
 	l.Note(fmt.Sprintf("new; it begins at position %d", c.Head.Position+1))
@@ -83,17 +99,23 @@ func (c *comparison) returned(l *Line, now epoch.Part, written bool) {
 		l.Note("nothing tells what it was before; see to it that it writes to the same place")
 		return
 	}
+	c.sink(l, c.farthest(l, was, func(tried *Line, was epoch.Part) { c.sink(tried, was, now, written) }), now, written)
+}
+
+// farthest is the one, of several that a part that is back may have been, from which
+// it differs the most.
+func (c *comparison) farthest(l *Line, was []epoch.Part, compare func(tried *Line, was epoch.Part)) epoch.Part {
 	most, worst := was[0], Same
 	for _, p := range was {
 		tried := &Line{Part: l.Part, Name: l.Name}
-		if c.sink(tried, p, now, written); tried.Verdict > worst {
+		if compare(tried, p); tried.Verdict > worst {
 			most, worst = p, tried.Verdict
 		}
 	}
 	if len(was) > 1 {
 		l.Note(fmt.Sprintf("the log does not tell any more which of %d forms it had last; the one counts that it differs from the most", len(was)))
 	}
-	c.sink(l, most, now, written)
+	return most
 }
 
 // sink compares a sink that was there. As long as nothing was written, it may be
@@ -137,7 +159,7 @@ func (c *comparison) sinkInputs(l *Line, old, now epoch.Part) {
 		l.Note(text + ", from now on")
 		return
 	}
-	l.Add(Partial, text+": rows of the one stay, and those of the other come as their keys change", "a sink of a new name has but its own rows")
+	l.Add(Partial, text+": rows of the one stay, and those of the other come as their keys change", "write its rows anew with --rewrite "+l.Name+"=all, or give it a new name, so that it has but its own")
 }
 
 // succeeds tells whether the states of new inputs take over those that are gone.

@@ -22,6 +22,7 @@ func (c *comparison) sources() {
 			l.Note("gone; how far it was read is kept, and it goes on from there if it comes back")
 		case !had && known:
 			l.Note("back; it goes on from where it stood")
+			c.returnedSource(l, now)
 		case !had:
 			l.Note("new; it begins where the job's code says")
 		default:
@@ -29,6 +30,17 @@ func (c *comparison) sources() {
 		}
 		c.readAgain(l, old)
 	}
+}
+
+// returnedSource compares a source that is back with what it was. If that may have been
+// one of several, the one counts that it differs from the most.
+func (c *comparison) returnedSource(l *Line, now epoch.Part) {
+	was := c.AbsentSources[l.Name]
+	if len(was) == 0 {
+		l.Note("nothing tells what it was before; see to it that it reads the same")
+		return
+	}
+	c.source(l, c.farthest(l, was, func(tried *Line, was epoch.Part) { c.source(tried, was, now) }), now)
 }
 
 // source compares a source that was there.

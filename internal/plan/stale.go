@@ -20,10 +20,10 @@ func (c *comparison) stale(l *Line, now epoch.Part, written bool) {
 		c.plan.tables[state] = append(c.plan.tables[state], l.Name)
 		for _, source := range way.Sources {
 			if len(source.Functions) > 0 {
-				l.Note("state " + state + " migrates: rows of keys that don't change stay as the version before has written them")
+				l.Note("state " + state + " migrates: rows of keys that don't change stay as the version before has written them, unless --rewrite " + l.Name + "=all")
 			}
 			if source.Keys != "" {
-				l.Add(Partial, l.Name+": the keys of state "+state+" migrate: rows of old keys stay", "a sink of a new name has rows of new keys only, as these change")
+				l.Add(Partial, l.Name+": the keys of state "+state+" migrate: rows of old keys stay", "write its rows anew with --rewrite "+l.Name+"=all, or give it a new name, so that it has rows of new keys only, as these change")
 			}
 		}
 	}

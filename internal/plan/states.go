@@ -2,10 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/schema"
 )
 
@@ -66,6 +68,14 @@ func (c *comparison) state(l *Line, way *carry.Way) {
 		l.Add(Refused, l.Name+": nothing says how it is carried over", "")
 		return
 	}
+	for _, name := range way.Untaken {
+		why := "no state of that name is stored"
+		if slices.ContainsFunc(way.Sources, func(s carry.Source) bool { return s.Stored.Name == l.Name }) ||
+			slices.ContainsFunc(way.Refusals, func(r carry.Refusal) bool { return r.State == l.Name }) {
+			why = "the state goes on with what is stored under its own name"
+		}
+		l.Note(fmt.Sprintf("TakesOver(%q) has no effect: %s", name, why))
+	}
 	switch way.Verdict {
 	case carry.Empty:
 		c.newState(l)
@@ -98,6 +108,8 @@ func (c *comparison) refusedState(l *Line, way *carry.Way) {
 			l.Note("its key can't be carried over; the key's line says why")
 		case r.Part == carry.OfKind:
 			l.Add(Refused, r.String(), "give the state a new name")
+		case r.Part == carry.OfOrder:
+			l.Add(Replay, r.String(), "give the state a new name, under which it begins empty, or raise the key's Meaning and say with MigrateKeys what becomes of the entries")
 		default:
 			l.Add(Replay, r.String(), wayOut)
 		}
@@ -142,6 +154,7 @@ func (c *comparison) carriedState(l *Line, way *carry.Way) {
 				l.Add(Resolves, told(name, d), "")
 			}
 		}
+		c.limit(l, s.Stored, way.Limit)
 		if len(s.Functions) > 0 {
 			l.Add(Migrates, fmt.Sprintf("%s: values go through %s", name, strings.Join(s.Functions, ", then ")), "")
 		}
@@ -158,6 +171,24 @@ func (c *comparison) carriedState(l *Line, way *carry.Way) {
 	}
 	if v := verdictOf(way.Verdict); v > l.Verdict {
 		l.Add(v, l.Name+": its schema is put otherwise", "")
+	}
+}
+
+// limit compares how many entries a key of a sorted state has at most.
+func (c *comparison) limit(l *Line, was carry.Stored, is state.Limit) {
+	changed := fmt.Sprintf("%s, limit: %d → %d", was.Name, was.Limit.Entries, is.Entries)
+	switch {
+	case is.Entries < was.Limit.Entries:
+		c.drop(l, was.Name, fmt.Sprintf("%s: the entries of a key that are behind the new one go", changed))
+	case is.Entries > was.Limit.Entries:
+		why := fmt.Sprintf("a key has kept no more than %d entries before epoch %d", was.Limit.Entries, c.At.Epoch+1)
+		l.Add(Partial, fmt.Sprintf("%s: %s: those that were behind them are missing, until as many others have come before them", changed, why), "a job of another name, which reads from the beginning, has them all")
+		if sinks := sinksBehind(c.New, c.New.States[l.Name].Operator); len(sinks) > 0 {
+			l.Note("incomplete because of it until then: sink " + list(sinks))
+		}
+		if _, already := c.plan.partial[l.Name]; !already {
+			c.plan.partial[l.Name] = epoch.Partial{Why: why}
+		}
 	}
 }
 

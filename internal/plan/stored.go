@@ -28,7 +28,7 @@ func Stored(v epoch.Version, m epoch.Manifest) (func(name string) *carry.Stored,
 			return nil, fmt.Errorf("state %s: a type that it was migrated from: %w", name, err)
 		}
 		all[name] = &carry.Stored{
-			Name: name, Kind: kindOf(s.Kind, s.Element), Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: form,
+			Name: name, Kind: kindOf(s.Kind, s.Element), Limit: state.Limit{Entries: s.Limit, Descending: s.Descending}, Meaning: s.Meaning, KeyMeaning: s.KeyMeaning, Form: form,
 			Migrations: migrations, MigratesKeys: s.MigratesKeys,
 		}
 	}
@@ -76,6 +76,9 @@ func Dropped(earlier []epoch.Version, now epoch.Version) (names []string, err er
 			if !has {
 				names = append(names, name)
 				continue
+			}
+			if is.Limit < s.Limit {
+				names = append(names, name)
 			}
 			drops, err := dropsBetween(name, s.Value, is.Value)
 			if err != nil {

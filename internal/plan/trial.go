@@ -168,7 +168,7 @@ func (t *Trial) Growth() float64 {
 // can't be carried over makes the line refused, and is named, unless it is of a
 // state whose failing entries are set aside. Entries that meet at a key without a
 // function for that do so always.
-func (p *Plan) Attach(trials map[string]*Trial, setAside []string) {
+func (p *Plan) Attach(trials map[string]*Trial, setAside map[string]error) {
 	for name, t := range sorted(trials) {
 		l := p.Line(StatePart, name)
 		if l == nil {
@@ -176,8 +176,11 @@ func (p *Plan) Attach(trials map[string]*Trial, setAside []string) {
 		}
 		l.Trial = t
 		if t.Failed > 0 {
-			aside := slices.Contains(setAside, name)
+			inTheWay, aside := setAside[name]
 			attachFailures(l, t, aside)
+			if inTheWay != nil {
+				l.Add(Refused, fmt.Sprintf("%s: entries can't be set aside: %v", name, inTheWay), "")
+			}
 			if aside {
 				p.noteRowsStay(name)
 			}

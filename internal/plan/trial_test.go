@@ -503,7 +503,7 @@ func TestTrialMeetsCleaning(t *testing.T) {
 }
 
 func TestAttach(t *testing.T) {
-	lineOf := func(trial *Trial, aside ...string) *Line {
+	lineOfAll := func(trial *Trial, aside map[string]error) *Line {
 		p := &Plan{Lines: []*Line{{Part: SinkPart, Name: "purses"}, {Part: StatePart, Name: "purses", Verdict: Migrates}}}
 		p.Attach(map[string]*Trial{"purses": trial, "unknown": {}}, aside)
 		if p.Lines[0].Trial != nil || p.Lines[1].Trial != trial {
@@ -511,6 +511,7 @@ func TestAttach(t *testing.T) {
 		}
 		return p.Lines[1]
 	}
+	lineOf := func(trial *Trial) *Line { return lineOfAll(trial, nil) }
 	if l := lineOf(&Trial{Tried: 10}); l.Verdict != Migrates || len(l.Refusals) > 0 {
 		t.Errorf("nothing failed: %+v", l)
 	}
@@ -520,8 +521,15 @@ func TestAttach(t *testing.T) {
 	if l.Verdict != Refused || !slices.Equal(l.Causes, want) || !strings.Contains(l.Do, "--set-aside purses=FILE") {
 		t.Errorf("%+v", l)
 	}
-	if l := lineOf(failing, "purses"); l.Verdict != Migrates || !slices.Equal(l.Notes, []string{"3 of 10 tried entries can't be carried over, and would be set aside"}) {
+	if l := lineOfAll(failing, map[string]error{"purses": nil}); l.Verdict != Migrates || !slices.Equal(l.Notes, []string{"3 of 10 tried entries can't be carried over, and would be set aside"}) {
 		t.Errorf("set aside: %+v", l)
+	}
+	taken := map[string]error{"purses": errors.New("a file is there")}
+	if l := lineOfAll(failing, taken); l.Verdict != Refused || !slices.Equal(l.Causes, []string{"purses: entries can't be set aside: a file is there"}) {
+		t.Errorf("a file in the way: %+v", l)
+	}
+	if l := lineOfAll(&Trial{Tried: 10}, taken); l.Verdict != Migrates || len(l.Causes) > 0 {
+		t.Errorf("a file in the way of nothing: %+v", l)
 	}
 	l = lineOf(&Trial{Tried: 10, All: true, Meet: 4, Meeting: []string{"t1", "t2"}})
 	if l.Verdict != Refused || !slices.Equal(l.Causes, []string{"purses: 4 entries come to keys that others have come to: t1, t2"}) {

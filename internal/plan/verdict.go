@@ -60,6 +60,7 @@ type Part string
 // The parts.
 const (
 	SourcePart   Part = "source"
+	TimePart     Part = "time" // an event time
 	OperatorPart Part = "operator"
 	KeyPart      Part = "key" // of an operator
 	StatePart    Part = "state"

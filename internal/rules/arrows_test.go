@@ -21,7 +21,7 @@ const public = ". codec codec/registry codec/registry/registrytest connector env
 var arrows = []arrow{
 	// The API knows the runner and the engine. internal/deliver is here for the
 	// type of an error alone, internal/operate shows users how a run is.
-	{".", "connector env schema store internal/carry internal/cli internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/tabular internal/vitals",
+	{".", "connector env schema store internal/carry internal/cli internal/compare internal/deliver internal/engine internal/epoch internal/memory internal/operate internal/runner internal/tabular internal/vitals internal/window",
 		"github.com/prometheus/client_golang"},
 	{"sluicetest", ". connector env schema store", ""},
 
@@ -56,18 +56,21 @@ var arrows = []arrow{
 	{"internal/operate", "env internal/vitals", "github.com/prometheus/client_golang"},
 	{"internal/outbox", "connector schema store internal/avrofile internal/epoch", ""},
 	{"internal/compare", "connector schema store internal/epoch internal/outbox internal/twos", "github.com/cespare/xxhash/v2"},
+	{"internal/upgrade", "store internal/compare internal/epoch", ""},
+	{"internal/upgrade/upgradetest", "connector env schema store internal/clean internal/epoch internal/outbox", "github.com/cespare/xxhash/v2"},
 	{"internal/state", "schema store internal/avrofile internal/epoch", "github.com/cespare/xxhash/v2"},
 	{"internal/golden", "", ""},
 	{"internal/twos", "", ""},
+	{"internal/window", "", ""},
 	{"internal/state/statetest", "env schema store internal/epoch internal/state", ""},
 	{"internal/carry", "connector schema internal/epoch internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/migrate", "env schema store internal/carry internal/epoch internal/state", ""},
 	{"internal/plan", "env schema store internal/avrofile internal/carry internal/epoch internal/migrate internal/state", ""},
-	{"internal/engine", "connector env schema internal/carry internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
+	{"internal/engine", "connector env schema internal/carry internal/epoch internal/outbox internal/state internal/window", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
-	{"internal/runner", "connector env schema store internal/carry internal/clean internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/tabular internal/vitals", "github.com/cespare/xxhash/v2"},
+	{"internal/runner", "connector env schema store internal/carry internal/clean internal/compare internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/tabular internal/upgrade internal/vitals", "github.com/cespare/xxhash/v2"},
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
-	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state internal/tabular",
+	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/compare internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state internal/tabular internal/upgrade internal/vitals",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
 	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 
@@ -79,6 +82,9 @@ var arrows = []arrow{
 	{"internal/services", "", ""},
 	{"internal/services/run", "internal/services", ""},
 	{"internal/cutproxy", "", ""},
+	{"internal/torture/topics", "", "github.com/twmb/franz-go"},
+	// The job stops itself when its client has sent records of a transaction.
+	{"internal/torture/upgrades/testjobs/tide", public, "github.com/twmb/franz-go"},
 	{"internal/torture/...", public + " internal/faultenv internal/torture/...", ""},
 
 	// Programs. Examples show what users can do, so they do only that.
@@ -95,6 +101,7 @@ var arrows = []arrow{
 var exampleTests = []arrow{
 	{"examples/flights", "internal/services", ""},
 	{"examples/sqlsink", "connector/connectortest internal/services", "github.com/jackc/pgx/v5"},
+	{"examples/nexmark/generator", "connector/connectortest", ""},
 }
 
 // edge are the files of internal/epoch that carry out its decisions; all others
@@ -106,6 +113,9 @@ var edge = map[string]string{
 	"internal/epoch/follower.go":   "reads what a follower covers",
 	"internal/epoch/functions.go":  "reads and writes the names of a build's functions",
 	"internal/epoch/giveup.go":     "gives a branch up, and looks at what came of one that has ended",
+	"internal/epoch/sealedat.go":   "finds where a version was sealed",
+	"internal/epoch/within.go":     "finds epochs by offsets, and the oldest that are kept",
+	"internal/epoch/rewrite.go":    "finds the ends that a rewriting compares with",
 	"internal/epoch/golive.go":     "makes a branch the live one",
 	"internal/epoch/heartbeat.go":  "beats",
 	"internal/epoch/import.go":     "makes a job's first epoch of what comes from elsewhere",
@@ -113,6 +123,7 @@ var edge = map[string]string{
 	"internal/epoch/log.go":        "reads the log",
 	"internal/epoch/lost.go":       "finds that a record is lost",
 	"internal/epoch/owner.go":      "commits",
+	"internal/epoch/dropped.go":    "reads and writes how dropped sinks have ended",
 	"internal/epoch/pins.go":       "reads and writes pins, savepoints and floors",
 	"internal/epoch/savepoints.go": "makes and drops savepoints",
 	"internal/epoch/schedule.go":   "reads durations and writes dates, which only package time can; it asks no clock",

@@ -216,7 +216,7 @@ func selector(e ast.Expr) (from, name string) {
 
 // naming are the functions and fields that take the name of a part of a job.
 var naming = map[string]bool{
-	"NewJob": true, "NewState": true, "NewMapState": true, "NewListState": true, "NewOutput": true,
+	"NewJob": true, "NewState": true, "NewMapState": true, "NewListState": true, "NewSortedState": true, "NewOutput": true,
 	"From": true, "To": true, "Join": true, "Dedupe": true, "OnTimer": true, "DeadLetter": true,
 	"Name": true, "Operator": true, "State": true, "Sink": true, "Source": true,
 }

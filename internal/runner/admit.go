@@ -30,6 +30,9 @@ func (c *committer) admit(ctx context.Context) error {
 		}
 	}
 	for _, s := range c.r.sinks {
+		if s.deliver == nil {
+			continue // it follows
+		}
 		if err := s.deliver.Wait(ctx, undelivered); err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
-	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/migrate"
 	"github.com/sluicestream/sluice/internal/state"
 )
@@ -24,7 +23,7 @@ const tellEvery = 5 * time.Second
 // what has to be written anew is, and an opening says so, before any record is
 // read. Until then nothing has changed but who owns the branch.
 func (r *runner) adopt(ctx context.Context) error {
-	head, _ := r.owner.Head()
+	head, hash := r.owner.Head()
 	aside, err := r.newSetAsides(ctx, head)
 	if err != nil {
 		return err
@@ -35,38 +34,15 @@ func (r *runner) adopt(ctx context.Context) error {
 	}
 	next := carried(head)
 	next.Kind, next.Version, next.Build = epoch.Open, r.o.Build.Version, r.o.Build
-	for _, name := range r.stored.dropped {
-		delete(next.State, name)
-	}
-	next.Partial = r.stored.partial
 	r.adoptSinks(next)
-	for _, spec := range r.o.Graph.States() {
-		w := r.stored.ways[spec.Name]
-		if !w.Rewrites() {
-			continue
-		}
-		entry, err := r.migrate(ctx, head, spec, w, aside)
-		if err != nil {
-			return err
-		}
-		next.State[spec.Name] = entry
-	}
-	if err := memory.Admit(epoch.At{Job: r.o.Job, Branch: head.Branch, Task: head.Task, Epoch: head.Epoch}, needs(next), r.o.Limit); err != nil {
-		return err // before it is the job's state, and no build fits it
-	}
-	if err := aside.sync(); err != nil {
+	r.rewriteInPlace(next, epoch.Head{Manifest: head, Hash: hash})
+	err = r.carryOver(ctx, head, &next, aside, func() error {
+		_, err := r.commit(ctx, next)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if _, err := r.commit(ctx, next); err != nil {
-		return err
-	}
-	if err := aside.publish(); err != nil {
-		return err
-	}
-	for name := range r.stored.ways {
-		r.stored.ways[name] = &carry.Way{State: name, Verdict: carry.Same}
-	}
-	r.stored.dropped = nil
 	r.o.Log.Info("adopted a new version", "version", r.o.Build.Version, "before", head.Version)
 	return nil
 }
@@ -99,7 +75,7 @@ func (r *runner) migrate(ctx context.Context, head epoch.Manifest, spec *engine.
 		entry.Segments = []epoch.Segment{segment}
 	}
 	r.o.Log.Info("carried a state over", "state", spec.Name, "how", w.Verdict.String(), "read", report.Read, "written", report.Written,
-		"dropped", report.Dropped, "merged", report.Merged, "set_aside", report.SetAside)
+		"dropped", report.Dropped, "merged", report.Merged, "set_aside", report.SetAside, "behind_limit", report.Behind)
 	return entry, nil
 }
 

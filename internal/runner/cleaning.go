@@ -12,6 +12,8 @@ import (
 const (
 	// cleanEvery is the longest time between two clean-ups of a job that commits.
 	cleanEvery = time.Minute
+	// allEvery is after how many of them the other branches are cleaned up as well.
+	allEvery = 30
 	// cleanPause is the pause after each [clean.PauseEvery] removals: five hundred
 	// a second at most. A removal takes about 0.15 ms of CPU, so that a long past
 	// takes less than a tenth of a core from the job. A job that makes more than
@@ -66,12 +68,16 @@ func (r *runner) cleanLoop(ctx context.Context, g *cleaning) {
 	cleaner := clean.New(r.job, clean.Options{Keep: r.o.Keep, KeepEpochs: r.o.KeepEpochs, Log: r.o.Log, Pause: r.pauseCleaning})
 	timer := r.o.Env.Clock.NewTimer(cleanEvery)
 	defer timer.Stop()
-	run := cleaner.All // once; then the log that grows
+	run := cleaner.All // now and then; else the log that grows
 	var last epoch.Epoch
+	looks := 0
 	for {
 		if head := r.owner.NextEpoch(); head != last {
 			last = head
 			_, err := run(ctx)
+			if err == nil {
+				err = r.abandon(ctx)
+			}
 			g.hurry = len(g.due) > 0
 			if ctx.Err() != nil {
 				return
@@ -80,8 +86,11 @@ func (r *runner) cleanLoop(ctx context.Context, g *cleaning) {
 				r.o.Log.Warn("clean-up has failed; it is tried again later, and the job goes on", "error", err)
 			}
 		}
-		run = func(ctx context.Context) (clean.Result, error) {
-			return cleaner.Log(ctx, r.owner.Branch(), epoch.FirstTask)
+		looks++
+		if run = cleaner.All; looks%allEvery != 0 {
+			run = func(ctx context.Context) (clean.Result, error) {
+				return cleaner.Log(ctx, r.owner.Branch(), epoch.FirstTask)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -3,9 +3,12 @@ package runner
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/sluicestream/sluice/internal/deliver"
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/vitals"
@@ -25,6 +28,10 @@ type committer struct {
 	ahead    int                        // epochs that are open or being written
 	changed  chan struct{}              // closed and replaced when admit may look again
 
+	tasks chan func() error // to be done between two commits
+
+	rewriting *rewriting // nil: nothing is written anew
+
 	unmet  []epoch.Unmet // of requests that no manifest calls done yet, in their order
 	handed uint64        // the newest request to forget that the run has
 }
@@ -33,6 +40,7 @@ func newCommitter(ctx context.Context, r *runner) *committer {
 	return &committer{
 		r: r, merging: newMerging(context.WithoutCancel(ctx), r),
 		segments: map[string][]epoch.Segment{}, edited: map[string]epoch.Epoch{}, changed: make(chan struct{}),
+		tasks: make(chan func() error),
 	}
 }
 
@@ -55,7 +63,9 @@ type written struct {
 	epoch    *engine.Epoch
 	segments map[string]epoch.Segment
 	outboxes map[string][]epoch.Object
-	err      error
+	// watermarks are how far the times of records have come with it.
+	watermarks map[string]epoch.EventTime
+	err        error
 }
 
 // loop commits until the run ends, or ctx does.
@@ -66,6 +76,9 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 	defer func() {
 		run.Close()
 		c.writing.Wait()
+		if c.rewriting != nil {
+			c.rewriting.letGo()
+		}
 	}()
 	note := c.r.o.Env.Clock.NewTimer(notedAfter)
 	defer note.Stop()
@@ -79,6 +92,7 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 		select {
 		case first, ok := <-next:
 			if !ok {
+				c.drainedTo()
 				return c.finish(ctx, run)
 			}
 			next, pending = nil, first // one at a time
@@ -91,6 +105,10 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 				return err
 			}
 			note.Reset(notedAfter)
+		case do := <-c.tasks:
+			if err := do(); err != nil {
+				return err
+			}
 		case m := <-c.merging.done:
 			if err := c.merged(m); err != nil {
 				return err
@@ -117,7 +135,17 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 			}
 			c.r.goal = append([]engine.PartitionLag{}, ends...) // not nil, even without partitions
 			c.drained()
+		case request := <-c.r.pulse.drainTo:
+			if err := c.askDrainTo(hard, run, request); err != nil {
+				return err
+			}
+		case told := <-c.r.drainingTo.answer():
+			if err := c.drainTo(hard, told); err != nil {
+				return err
+			}
 		case err := <-c.r.failed:
+			return err
+		case err := <-c.rewritingFailed():
 			return err
 		case err := <-c.r.pulse.lost:
 			return err
@@ -140,13 +168,23 @@ func (c *committer) write(ctx context.Context, run *engine.Run, queue chan<- cha
 			return
 		}
 		pending := make(chan written, 1)
-		c.writing.Go(func() { pending <- c.r.writeEpoch(ctx, e) })
+		watermarks := run.Watermarks(e)
+		c.writing.Go(func() {
+			w := c.r.writeEpoch(ctx, e)
+			w.watermarks = watermarks
+			pending <- w
+		})
 		queue <- pending // has room for every epoch that may be open
 	}
 }
 
 // commit makes an epoch's manifest, and what follows from it.
 func (c *committer) commit(ctx context.Context, run *engine.Run, w written) error {
+	before, _ := c.r.owner.Head()
+	if covered := w.epoch.Covered; len(covered) > 0 && covered[0].Position != before.Covers[before.Task]+1 {
+		return fmt.Errorf("%s: it is to cover position %d next, and covers %d: nothing was committed; run the same again",
+			epoch.At{Job: c.r.o.Job, Branch: before.Branch, Task: before.Task, Epoch: before.Epoch + 1}, before.Covers[before.Task]+1, covered[0].Position)
+	}
 	c.mu.Lock()
 	m := c.manifest(w)
 	c.mu.Unlock()
@@ -158,18 +196,30 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	c.r.saving.committed(m)
 	_, hash := c.r.owner.Head()
 	for _, s := range c.r.sinks {
-		if o, ok := epoch.OwedBy(m, s.spec.Name); ok {
-			s.deliver.Add(deliveryOf(o, hash, s.spec.Name))
+		o, ok, err := c.r.owedBy(ctx, m, s.spec.Name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			s.deliver.Add(c.r.deliveryOf(o, hash, s.spec.Name))
 		}
 	}
+	c.r.comparing.add(before.Position, w.epoch, m)
 	c.groups.add(m)
 	c.tell(run, m, w.epoch.Pause())
+	wrote := w.epoch.Rewritten != nil
+	if wrote {
+		c.rewriting.prepared = false
+	}
 	run.Release(w.epoch)
 	c.mu.Lock()
 	c.ahead--
 	c.startMerges()
 	c.wake()
 	c.mu.Unlock()
+	if wrote {
+		c.rewriteOn(ctx)
+	}
 	return nil
 }
 
@@ -186,11 +236,38 @@ func (c *committer) tell(run *engine.Run, m epoch.Manifest, pause time.Duration)
 	c.r.o.Board.Committed(vitals.Commit{
 		Epoch: uint64(m.Epoch), Position: uint64(m.Position), Records: m.Counts["records"], DeadLetters: m.Counts["dead_letters"],
 		Bytes: m.Counts["bytes"], Outputs: outputs, Pause: pause,
+		Late: m.CountsOf(epoch.LateCount), Untimed: m.CountsOf(epoch.UntimedCount), Ahead: m.CountsOf(epoch.AheadCount),
+		EventTimes: timesOf(m, c.r.o.Version), Operators: operatorsOf(m, c.r.o.Version),
 	})
 	if c.r.o.Committed != nil {
 		c.r.o.Committed(m, lag, pause)
 	}
 	c.drained()
+}
+
+// timesOf and operatorsOf are the watermarks of a version's event times, and of the
+// operators that go by them.
+func timesOf(m epoch.Manifest, v epoch.Version) (all []vitals.Watermark) {
+	for _, t := range m.TimesOf(v) {
+		all = append(all, watermarkOf(m, t.Name, t.Watermark))
+	}
+	return all
+}
+
+func operatorsOf(m epoch.Manifest, v epoch.Version) (all []vitals.Watermark) {
+	marks := m.WatermarksOf(v)
+	for _, name := range slices.Sorted(maps.Keys(marks)) {
+		all = append(all, watermarkOf(m, name, marks[name]))
+	}
+	return all
+}
+
+func watermarkOf(m epoch.Manifest, name string, at epoch.Moment) vitals.Watermark {
+	if at.IsZero() {
+		return vitals.Watermark{Name: name}
+	}
+	t := time.UnixMicro(int64(at))
+	return vitals.Watermark{Name: name, At: t, Lag: time.UnixMicro(m.Now).Sub(t)}
 }
 
 // drained stops the run once it has read what there was when it was asked to
@@ -213,12 +290,34 @@ func (c *committer) drained() {
 func (c *committer) manifest(w written) epoch.Manifest {
 	head, _ := c.r.owner.Head()
 	m := carried(head)
-	m.Kind, m.Now, m.Runs = epoch.Data, w.epoch.Now, w.epoch.Runs
-	m.Request = c.r.pulse.forgets.noted(m.Request, w.epoch.Request, c.r.pulse.asked.Load())
+	covered := w.epoch.Covered
+	if at := w.epoch.Reached; at != nil {
+		covered = []epoch.Manifest{*at}
+		covered[0].Edits = nil // this state never had those entries
+	}
+	if len(covered) > 0 {
+		f := epoch.Following(head, covered)
+		m = carried(f)
+		m.Covers, m.Position, m.Superseded, m.EditsOf = f.Covers, f.Position, f.Superseded, f.EditsOf
+	} else if _, live := c.r.owner.Live(); !live {
+		m.Covers, m.Position = head.Covers, head.Position
+	} else {
+		m.Request = c.r.pulse.forgets.noted(m.Request, w.epoch.Request, c.r.pulse.asked.Load())
+	}
+	m.Kind, m.Now, m.Runs, m.Steps = epoch.Data, w.epoch.Now, w.epoch.Runs, w.epoch.Steps
+	m.Watermarks = w.watermarks
+	if len(m.Steps) == 0 {
+		m.Idle = w.epoch.Idle
+	}
 	for source, parts := range w.epoch.Offsets {
 		m.Sources[source] = sourceState(parts)
 	}
 	m.Counts = map[string]int64{"records": w.epoch.Records.Load(), "dead_letters": w.epoch.DeadLetters.Load(), "bytes": w.epoch.Bytes.Load()}
+	for prefix, counts := range map[string]map[string]int64{epoch.LateCount: w.epoch.Late(), epoch.UntimedCount: w.epoch.Untimed(), epoch.AheadCount: w.epoch.Ahead()} {
+		for name, n := range counts {
+			m.Counts[prefix+name] = n
+		}
+	}
 	for _, spec := range c.r.o.Graph.States() {
 		if s, ok := w.segments[spec.Name]; ok {
 			m.Counts[stateCount(spec.Name)] = s.Rows
@@ -236,11 +335,38 @@ func (c *committer) manifest(w written) epoch.Manifest {
 	}
 	for _, s := range c.r.sinks {
 		at := m.Sinks[s.spec.Name]
-		at.Outbox, at.Confirmed = w.outboxes[s.spec.Name], s.deliver.Confirmed()
+		at.Outbox = w.outboxes[s.spec.Name]
 		at.Parts = partsOf(at.Outbox)
+		if s.deliver != nil {
+			confirm(&at, s.deliver)
+		}
+		if c.r.fillsNow(s.spec.Name) && at.Fill != nil && at.Fill.Branch == head.Branch {
+			f := *at.Fill
+			f.Parts += at.PartsOf()
+			at.Fill = &f
+		}
 		m.Sinks[s.spec.Name] = at
 	}
+	if part := w.epoch.Rewritten; part != nil {
+		rewrote(&m, c.r.o.Graph.Sinks()[part.Sink].Name, part.Slots)
+	}
 	return m
+}
+
+// confirm notes how far a sink has been delivered, and tells whether that is news. Once
+// it has got what comes behind what filled it, that is forgotten.
+func confirm(at *epoch.SinkState, d *deliver.Deliverer) (news bool) {
+	confirmed, span := d.Reached()
+	switch delivered, through := d.Filled(); {
+	case at.Fill == nil:
+	case confirmed > at.Confirmed:
+		at.Fill, at.Takes = nil, ""
+	case delivered > at.Fill.Delivered:
+		at.Fill, news = &epoch.Fill{Branch: at.Fill.Branch, Parts: at.Fill.Parts, Delivered: delivered, Through: through}, true
+	}
+	news = news || confirmed > at.Confirmed
+	at.Confirmed, at.Span = confirmed, span
+	return news
 }
 
 // stateCount is the name under which a manifest counts the entries of a state
@@ -252,17 +378,20 @@ func (c *committer) note(ctx context.Context) error {
 	head, _ := c.r.owner.Head()
 	m := carried(head)
 	m.Kind = epoch.Open
-	m.Request = c.r.pulse.forgets.noted(m.Request, 0, c.r.pulse.asked.Load())
+	if _, live := c.r.owner.Live(); live {
+		m.Request = c.r.pulse.forgets.noted(m.Request, 0, c.r.pulse.asked.Load())
+	}
 	c.mu.Lock()
 	purged := c.purged(&m)
 	c.mu.Unlock()
 	news := purged || m.Request > head.Request
 	for _, s := range c.r.sinks {
 		at := m.Sinks[s.spec.Name]
-		if confirmed := s.deliver.Confirmed(); confirmed > at.Confirmed {
-			at.Confirmed, news = confirmed, true
-			m.Sinks[s.spec.Name] = at
+		if s.deliver == nil {
+			continue // it follows
 		}
+		news = confirm(&at, s.deliver) || news
+		m.Sinks[s.spec.Name] = at
 	}
 	if !news {
 		return nil
@@ -288,7 +417,7 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 	go func() {
 		defer close(delivered)
 		for _, s := range c.r.sinks {
-			if s.deliver.Wait(waiting, 0) != nil {
+			if s.deliver != nil && s.deliver.Wait(waiting, 0) != nil {
 				return
 			}
 		}
@@ -329,6 +458,11 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 		}
 	}
 	c.r.sampleSinks()
+	if d := c.r.drainingTo; d != nil {
+		if err := c.notMet(hard, d.request, "the job was stopped before it had come there"); err != nil {
+			return err
+		}
+	}
 	if err := c.note(hard); err != nil {
 		return err
 	}

@@ -9,9 +9,12 @@ import (
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
-// forgetsAtOnce bounds the requests to forget that are held at once: with the most
-// entries that each may name some 15 MB. The others stay in the store meanwhile.
-const forgetsAtOnce = 100
+// forgetsAtOnce bounds the requests to forget that are held at once, editsAtOnce the
+// entries that they name together, some 15 MB. The others stay in the store meanwhile.
+const (
+	forgetsAtOnce = 100
+	editsAtOnce   = 5 * epoch.MaxAsked
+)
 
 // forgetting holds the requests to forget that no manifest calls done. Nothing but
 // a manifest that has their edits takes them out: what an epoch that came to nothing
@@ -21,6 +24,7 @@ type forgetting struct {
 
 	mu     sync.Mutex
 	open   []epoch.Request // in their order
+	edits  int             // how many entries they name
 	seen   uint64          // the newest request up to which all that are to be forgotten are or were in open
 	missed bool            // there are others behind
 }
@@ -32,11 +36,11 @@ func (f *forgetting) add(r epoch.Request) {
 	if r.N <= f.seen || f.missed {
 		return
 	}
-	if len(f.open) == forgetsAtOnce {
+	if len(f.open) == forgetsAtOnce || f.edits+len(r.Edits) > editsAtOnce {
 		f.missed = true
 		return
 	}
-	f.open, f.seen = append(f.open, r), r.N
+	f.open, f.seen, f.edits = append(f.open, r), r.N, f.edits+len(r.Edits)
 	select {
 	case f.more <- struct{}{}:
 	default:
@@ -79,6 +83,7 @@ func (f *forgetting) done(upTo uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.open) > 0 && f.open[0].N <= upTo {
+		f.edits -= len(f.open[0].Edits)
 		f.open = f.open[1:]
 	}
 }
@@ -139,7 +144,9 @@ func (c *committer) forget(ctx context.Context, run *engine.Run) error {
 // states' segments still hold it; c.mu is held, and the epoch's segments are among
 // the states'.
 func (c *committer) edits(m *epoch.Manifest, e *engine.Epoch) {
-	m.Edits = e.Edits
+	if m.Edits = e.Edits; len(e.Covered) == 0 {
+		m.EditsOf = e.EditsOf
+	}
 	c.noteUnmet(m, e.Request)
 	if len(e.Edits) == 0 {
 		return

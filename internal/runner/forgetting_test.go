@@ -68,6 +68,31 @@ func TestForgettingHasABound(t *testing.T) {
 	}
 }
 
+// The entries that are held have a bound as well.
+func TestForgettingHoldsSoManyEntries(t *testing.T) {
+	f := &forgetting{more: make(chan struct{}, 1)}
+	large := func(n uint64) epoch.Request {
+		r := forget(n)
+		r.Edits = make([]epoch.Edit, epoch.MaxAsked)
+		return r
+	}
+	const fit = editsAtOnce / epoch.MaxAsked
+	for n := uint64(1); n <= fit+2; n++ {
+		f.add(large(n))
+	}
+	if got := len(f.after(0)); got != fit {
+		t.Fatalf("%d are held, expected %d", got, fit)
+	}
+	f.done(fit)
+	if !f.hasRoom() {
+		t.Error("there is no room when all are done")
+	}
+	f.add(large(fit + 1))
+	if open := f.after(0); len(open) != 1 || f.edits != epoch.MaxAsked {
+		t.Errorf("then %d are held, with %d entries", len(open), f.edits)
+	}
+}
+
 // A merge takes away what was deleted before it began, and no more; what it wrote, and
 // no manifest has, is rubbish once the next merge has taken it up.
 func TestWhatAMergeSettles(t *testing.T) {

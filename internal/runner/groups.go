@@ -61,8 +61,12 @@ func (g *groups) start(ctx context.Context) {
 	if len(g.readers) == 0 {
 		return
 	}
+	g.end() // what was told of a branch that followed
 	ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
 	head, _ := g.r.owner.Head()
+	g.mu.Lock()
+	g.reached = nil
+	g.mu.Unlock()
 	g.add(head)
 	g.ending.Go(func() { g.loop(ctx) })
 }
@@ -78,13 +82,48 @@ func (r *runner) someDelivered() {
 // add notes an epoch that was committed. There are never more than may be owed to
 // a sink.
 func (g *groups) add(m epoch.Manifest) {
-	if len(g.readers) == 0 {
+	if len(g.readers) == 0 || g.r.following.Load() {
 		return
 	}
 	g.mu.Lock()
 	g.reached = append(g.reached, reached{m.Position, m.Sources})
 	g.mu.Unlock()
 	g.r.someDelivered()
+}
+
+// follow begins to tell how far a branch that follows has read, about once a second,
+// until it is live.
+func (g *groups) follow(ctx context.Context, readers map[string]connector.GroupReader) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g.stop = cancel
+	told := map[string]connector.BranchGroupReader{}
+	for source, reader := range readers {
+		if branch, ok := reader.(connector.BranchGroupReader); ok {
+			told[source] = branch
+		}
+	}
+	if len(told) == 0 {
+		return
+	}
+	g.ending.Go(func() {
+		var last epoch.Epoch
+		for g.r.following.Load() && env.Pause(ctx, g.r.o.Env.Clock, tellAgain) == nil {
+			head, _ := g.r.owner.Head()
+			if head.Epoch == last {
+				continue
+			}
+			last = head.Epoch
+			for source, reader := range told {
+				within, cancel := env.Within(ctx, g.r.o.Env.Clock, groupsWithin)
+				err := reader.CommitBranchOffsets(within, head.Branch, deliver.Offsets(head.Sources[source]))
+				if cancel(); err != nil && err.Error() != g.failing && ctx.Err() == nil {
+					g.failing = err.Error()
+					g.r.o.Log.Warn("the source's system could not be told how far the branch has read; it is tried again, and nothing depends on it",
+						"source", source, "branch", head.Branch, "error", err)
+				}
+			}
+		}
+	})
 }
 
 // end stops telling.

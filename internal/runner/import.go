@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/memory"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/internal/tabular"
 	"github.com/sluicestream/sluice/store"
@@ -46,7 +47,7 @@ type Rows interface {
 	Offset() int64
 	// Absent are, once all has been read, the columns that the file lacks, whose
 	// defaults the rows have.
-	Absent() []string
+	Absent() []tabular.Absent
 	Close() error
 }
 
@@ -57,7 +58,7 @@ type Imported struct {
 	// Rows and Entries count, by state, what was read and what came of it.
 	Rows, Entries map[string]int64
 	// Absent are, by state, the columns that took their defaults in all rows.
-	Absent map[string][]string
+	Absent map[string][]tabular.Absent
 }
 
 // ImportError says what of an import stands in the way.
@@ -88,7 +89,7 @@ func (e *ImportError) ExitCode() int { return 16 }
 // on from: one that fails, or is killed, is done again from its beginning. The error
 // is an [epoch.BeganError] if the last step was begun and isn't known to have failed.
 func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
-	out := Imported{Rows: map[string]int64{}, Entries: map[string]int64{}, Absent: map[string][]string{}}
+	out := Imported{Rows: map[string]int64{}, Entries: map[string]int64{}, Absent: map[string][]tabular.Absent{}}
 	if err := probe(ctx, o); err != nil {
 		return out, err
 	}
@@ -135,6 +136,9 @@ func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
 		base.Counts["state."+file.State] = done.segment.Rows
 		out.Rows[file.State], out.Entries[file.State] = done.rows, done.segment.Rows
 		out.Absent[file.State] = done.absent
+		if err := memory.Admit(importedAt(o.Job), needs(base), o.Limit); err != nil {
+			return out, err
+		}
 	}
 	out.Base, err = owner.CommitBase(ctx, base)
 	if _, began := errors.AsType[*epoch.BeganError](err); began {
@@ -151,6 +155,11 @@ func ImportJob(ctx context.Context, o Options, im Import) (Imported, error) {
 		o.Log.Warn("the heartbeat could not be written; a start on another machine waits for a lease", "error", err)
 	}
 	return out, nil
+}
+
+// importedAt is the epoch that an import makes.
+func importedAt(job string) epoch.At {
+	return epoch.At{Job: job, Branch: epoch.MainBranch, Task: epoch.FirstTask}
 }
 
 // importedStates are the states of the files.
@@ -222,7 +231,7 @@ func (i *importer) cleanUp(ctx context.Context) {
 type importedState struct {
 	segment epoch.Segment
 	rows    int64
-	absent  []string // columns
+	absent  []tabular.Absent
 }
 
 // rowsPerLook is the number of rows between two looks at whether all is to stop.
@@ -266,10 +275,13 @@ func (i *importer) state(ctx context.Context, spec *engine.StateSpec, file Impor
 		}
 	}
 	out.absent = rows.Absent()
-	for _, column := range out.absent {
-		i.o.Log.Info("a column is not in the file: its default is taken", "state", spec.Name, "column", column)
+	for _, a := range out.absent {
+		i.o.Log.Info("a column is not in the file: its default is taken", "state", spec.Name, "column", a.Column, "default", a.Default)
 	}
-	if out.segment, err = runs.finish(ctx); err != nil {
+	if out.segment, err = runs.finish(ctx); err == nil {
+		out.segment, err = runs.limit(ctx, out.segment)
+	}
+	if err != nil {
 		return out, i.explain(spec, file, "", err)
 	}
 	if out.segment.Rows > 0 {

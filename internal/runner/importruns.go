@@ -194,6 +194,41 @@ func (r *importRuns) finish(ctx context.Context) (epoch.Segment, error) {
 	})
 }
 
+// limit makes a segment without what is behind the limit of a sorted state, if there
+// is anything.
+func (r *importRuns) limit(ctx context.Context, whole epoch.Segment) (epoch.Segment, error) {
+	if r.spec.Limit.Entries == 0 || whole.Rows <= int64(r.spec.Limit.Entries) {
+		return whole, nil
+	}
+	path, err := r.newName(r.spec.Name)
+	if err != nil {
+		return epoch.Segment{}, err
+	}
+	w, err := state.NewWriter(ctx, r.o.Store, r.o.Job, path, r.spec.Form, whole.Bytes)
+	if err != nil {
+		return epoch.Segment{}, err
+	}
+	defer w.Abort()
+	var memory int64
+	limited := state.NewLimited(r.spec.Limit, func(slot epoch.Slot, key, element, value []byte) error {
+		memory += int64(r.spec.EntrySize() + len(key) + len(element) + len(value))
+		return w.Put(slot, key, element, value)
+	})
+	for e, err := range state.Read(ctx, r.o.Store, r.o.Job, r.spec.Form, []epoch.Segment{whole}, epoch.AllSlots) {
+		if err == nil {
+			err = limited.Put(e.Slot, e.Key, e.Element, e.Value)
+		}
+		if err != nil {
+			return epoch.Segment{}, err
+		}
+	}
+	if err := limited.End(); err != nil || limited.Dropped() == 0 {
+		return whole, err
+	}
+	r.o.Log.Info("entries are behind the limit of their keys: they are left out", "state", r.spec.Name, "limit", r.spec.Limit.Entries, "entries", limited.Dropped())
+	return w.Commit(ctx, memory)
+}
+
 // inPasses makes one of several runs, the oldest first, of which only so many may be
 // merged at once.
 func inPasses(runs []epoch.Segment, merge func(runs []epoch.Segment) (epoch.Segment, error)) (epoch.Segment, error) {

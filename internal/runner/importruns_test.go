@@ -38,11 +38,11 @@ func (n *numbered) Next() ([]byte, error) {
 	n.buf = binary.AppendVarint(binary.AppendVarint(n.buf[:0], row[0]), row[1])
 	return n.buf, nil
 }
-func (n *numbered) Place() string    { return fmt.Sprintf("row %d", n.at) }
-func (n *numbered) Row() int64       { return int64(n.at) }
-func (n *numbered) Offset() int64    { return int64(n.at) }
-func (n *numbered) Absent() []string { return nil }
-func (n *numbered) Close() error     { return nil }
+func (n *numbered) Place() string            { return fmt.Sprintf("row %d", n.at) }
+func (n *numbered) Row() int64               { return int64(n.at) }
+func (n *numbered) Offset() int64            { return int64(n.at) }
+func (n *numbered) Absent() []tabular.Absent { return nil }
+func (n *numbered) Close() error             { return nil }
 
 // splitRow is the intake of numbered rows.
 func splitRow() func(row []byte, put func(e *state.Entry) error) error {

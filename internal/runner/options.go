@@ -42,9 +42,27 @@ type Options struct {
 	// Gap names sinks that may go on after an absence, without what they did not
 	// get in it.
 	Gap []string
+	// Rewrite says, by sink, what is to be written anew of tables' sinks at a change: an
+	// upgrade, a rollback, or another version in place.
+	Rewrite map[string]epoch.RewriteMode
 	// TransactionPrefix begins the names of the job's transactions; empty: as it
 	// was made.
 	TransactionPrefix string
+	// Follow, if not nil, begins a branch that follows the live one and takes its place.
+	Follow *Following
+	// ResumeAfter is how long a branch that was sealed may have no successor before this
+	// process makes one.
+	ResumeAfter time.Duration
+	// AbandonAfter is how long a branch that follows may give no sign of life before it
+	// is given up; 0: for ever.
+	AbandonAfter time.Duration
+	// FollowAfterCut goes on following, on a new branch, once another build is live;
+	// WaitSuperseded waits then until ctx ends, instead of ending with an error at once.
+	FollowAfterCut, WaitSuperseded bool
+	// known is the newest request that was seen in the life before.
+	known uint64
+	// ResumeNow says that a person wants that at once.
+	ResumeNow bool
 	// Replace runs this build although it was replaced by another.
 	Replace bool
 	// Lease is how long an owner may give no sign of life before a start takes

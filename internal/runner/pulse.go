@@ -14,11 +14,16 @@ const beatsPerLease = 3
 
 // pulse is the owner's heartbeat; with each beat it looks for requests.
 type pulse struct {
-	r     *runner
-	known uint64        // newest request that was seen
-	asked atomic.Uint64 // newest request that is being done
-	drain chan struct{} // has room for one; asks the committer to read to the end
-	lost  chan error    // has room for one: why the branch is another's
+	r      *runner
+	known  uint64        // newest request that was seen
+	forgot uint64        // the newest that was known when requests to forget were looked for
+	asked  atomic.Uint64 // newest request that is being done
+	drain  chan struct{} // has room for one; asks the committer to read to the end
+	lost   chan error    // has room for one: why the branch is another's
+
+	drainTo chan epoch.Request // has room for one; asks the committer to read up to offsets
+
+	cutover chan struct{} // has room for one; this branch is to go live
 
 	forgets forgetting
 
@@ -38,7 +43,7 @@ func (p *pulse) loop(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		// An owner that commits nothing would not find out otherwise.
-		if err := p.r.newer(ctx); fencedBy(err) {
+		if err := p.r.lost(ctx); fencedBy(err) {
 			p.lost <- err
 			return
 		}
@@ -93,21 +98,21 @@ func (p *pulse) beat(ctx context.Context, released bool) {
 
 // requests does what was asked of this process since it began.
 func (p *pulse) requests(ctx context.Context) {
-	if p.forgets.hasRoom() {
-		if err := p.r.findForgets(ctx); err != nil && ctx.Err() == nil {
+	found, err := p.r.job.RequestsAfter(ctx, p.known)
+	if err == nil {
+		err = p.forgetsUpTo(ctx, found)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
 			p.r.o.Log.Warn("requests could not be read", "error", err)
 		}
-	}
-	found, err := p.r.job.RequestsAfter(ctx, p.known)
-	if err != nil && ctx.Err() == nil {
-		p.r.o.Log.Warn("requests could not be read", "error", err)
+		return // and looks again with the next beat
 	}
 	for _, request := range found {
 		p.known = request.N
 		switch request.Kind {
 		case epoch.ForgetRequest:
 			p.r.o.Log.Info("asked to forget", "request", request.N, "entries", len(request.Edits), "by", request.By)
-			p.forgets.add(request)
 		case epoch.GiveUpRequest: // is for a start
 		case epoch.StopRequest:
 			p.done(request)
@@ -118,10 +123,39 @@ func (p *pulse) requests(ctx context.Context) {
 			case p.drain <- struct{}{}:
 			default: // it drains already
 			}
+		case epoch.DrainToRequest:
+			p.drainsTo(request)
+		case epoch.CutoverRequest:
+			if request.Branch != p.r.owner.Branch() {
+				break
+			}
+			select {
+			case p.cutover <- struct{}{}:
+			default: // it was asked already
+			}
 		default:
 			p.r.o.Log.Warn("a request that this release can't do", "request", request.N, "kind", request.Kind, "by", request.By)
 		}
 	}
+}
+
+// forgetsUpTo finds the requests to forget among all that are there, before any other is
+// done: from that moment on the next manifest may call it done, and with it all before it.
+// While this one follows, requests to forget are the live branch's. They are found in
+// their order, from what a manifest calls done.
+func (p *pulse) forgetsUpTo(ctx context.Context, found []epoch.Request) error {
+	newest := p.known
+	if len(found) > 0 {
+		newest = found[len(found)-1].N
+	}
+	if p.r.following.Load() || !p.forgets.hasRoom() && newest == p.forgot {
+		return nil
+	}
+	if err := p.r.findForgets(ctx); err != nil {
+		return err
+	}
+	p.forgot = newest
+	return nil
 }
 
 // done notes a request, for the next manifest.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"reflect"
+	"slices"
 
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -79,7 +81,7 @@ func (r *runner) replay(ctx context.Context, base epoch.Manifest, to epoch.Epoch
 	eo := r.o.engineOptions()
 	eo.Offsets, eo.Now, eo.EpochEvery = offsets(base.Sources), base.Now, 0
 	eo.JobID, eo.TransactionPrefix = r.job.ID(), r.job.TransactionPrefix()
-	eo.Skip = maps.Clone(r.skip)
+	eo.Skip, eo.Watermarks = maps.Clone(r.skip), base.Watermarks
 	run, err := engine.NewRun(r.o.Graph, eo)
 	if err != nil {
 		return out, err
@@ -99,7 +101,7 @@ func (r *runner) replay(ctx context.Context, base epoch.Manifest, to epoch.Epoch
 		case <-run.Quit():
 			return out, run.Close()
 		}
-		differences, err := scratch.compare(ctx, e, <-expected)
+		differences, err := scratch.compare(ctx, e, run.Watermarks(e), <-expected)
 		if err != nil {
 			return out, err
 		}
@@ -115,11 +117,14 @@ func (r *runner) replay(ctx context.Context, base epoch.Manifest, to epoch.Epoch
 // compared with.
 func (r *runner) recorded(ctx context.Context, base epoch.Manifest, to epoch.Epoch, expected chan<- epoch.Manifest) iter.Seq2[engine.Recorded, error] {
 	return func(yield func(engine.Recorded, error) bool) {
+		before := base
 		for m, err := range r.job.Manifests(ctx, base.Branch, base.Task, base.Epoch+1, to) {
 			if err != nil {
 				yield(engine.Recorded{}, err)
 				return
 			}
+			prior := before
+			before = m
 			if m.Kind != epoch.Data {
 				continue
 			}
@@ -127,16 +132,51 @@ func (r *runner) recorded(ctx context.Context, base epoch.Manifest, to epoch.Epo
 				yield(engine.Recorded{}, fmt.Errorf("%s: epoch %d is another version's; replay from there", r.o.Job, m.Epoch))
 				return
 			}
+			rewritten, err := r.rewritten(ctx, prior, m)
+			if err != nil {
+				yield(engine.Recorded{}, err)
+				return
+			}
 			select {
 			case expected <- m:
 			case <-ctx.Done():
 				return
 			}
-			if !yield(engine.Recorded{Now: m.Now, Edits: m.Edits, Runs: m.Runs}, nil) {
+			e := engine.Recorded{Now: m.Now, Edits: m.Edits, Runs: m.Runs, Steps: m.Steps, Idle: m.Idle, Found: partitions(prior.Sources), Rewritten: rewritten}
+			if !yield(e, nil) {
 				return
 			}
 		}
 	}
+}
+
+// partitions are the names of all partitions of sources.
+func partitions(sources map[string]epoch.SourceState) (names []string) {
+	for source, at := range sources {
+		for partition := range at.Partitions {
+			names = append(names, epoch.PartitionName(source, partition))
+		}
+	}
+	slices.Sort(names) // so that they have the same numbers in each replay
+	return names
+}
+
+// rewritten is what an epoch wrote anew of a sink, behind the one before it.
+func (r *runner) rewritten(ctx context.Context, before, m epoch.Manifest) (*engine.Rewriting, error) {
+	for i, spec := range r.o.Graph.Sinks() {
+		wrote := m.Sinks[spec.Name].Rewrote
+		if wrote == nil {
+			continue
+		}
+		ended, err := r.openEnded(ctx, spec, before.Sinks[spec.Name].Rewrite.Ends())
+		if err != nil {
+			return nil, fmt.Errorf("%s: epoch %d has written sink %s anew, and can't be replayed: %w", r.o.Job, m.Epoch, spec.Name, err)
+		}
+		defer ended.close()
+		keys, err := ended.keys(ctx, wrote.Slots)
+		return &engine.Rewriting{Sink: i, Slots: wrote.Slots, Ended: keys}, err
+	}
+	return nil, nil
 }
 
 // scratch is where a replay writes what is then compared and thrown away.
@@ -147,12 +187,15 @@ type scratch struct {
 }
 
 // compare writes an epoch once more and tells what differs from the manifest.
-func (s *scratch) compare(ctx context.Context, e *engine.Epoch, m epoch.Manifest) (differences []string, err error) {
+func (s *scratch) compare(ctx context.Context, e *engine.Epoch, watermarks map[string]epoch.EventTime, m epoch.Manifest) (differences []string, err error) {
 	r := s.runner
 	differs := func(what string, recorded, now string) {
 		if recorded != now {
 			differences = append(differences, fmt.Sprintf("epoch %d: %s: sha256 %.12s was written, %.12s came of the replay", m.Epoch, what, recorded, now))
 		}
+	}
+	if !reflect.DeepEqual(m.Watermarks, watermarks) {
+		differences = append(differences, fmt.Sprintf("epoch %d: watermarks: %v were written, %v came of the replay", m.Epoch, m.Watermarks, watermarks))
 	}
 	for i, spec := range r.o.Graph.States() {
 		segment := epoch.Segment{}

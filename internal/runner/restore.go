@@ -43,6 +43,9 @@ func (r *runner) check(ctx context.Context) error {
 	if !begun {
 		return r.checkFirst()
 	}
+	if err := r.replaced(m); err != nil {
+		return err
+	}
 	found, err := r.compare(ctx, m)
 	if err != nil {
 		return err
@@ -51,6 +54,17 @@ func (r *runner) check(ctx context.Context) error {
 		return err
 	}
 	return memory.Admit(epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, needs(m), r.o.Limit)
+}
+
+// replaced tells whether another build has replaced this one, as the live branch's head
+// says. It is asked before the plan is made: whether this build fits what its successor
+// has made of the state does not matter then, and a supervisor is to be told why it is
+// of no use to start it again.
+func (r *runner) replaced(m epoch.Manifest) error {
+	if r.o.Replace || r.o.Follow != nil && r.o.Follow.Kind == epoch.Rollback || !slices.Contains(m.Superseded, r.o.Build) {
+		return nil
+	}
+	return &epoch.SupersededError{At: epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, Build: r.o.Build, Now: m.Build}
 }
 
 // liveHead is the newest manifest of the live branch; begun tells whether there is one.
@@ -101,7 +115,7 @@ func (e *RefusedError) ExitCode() int { return 13 }
 
 // compare makes the plan for a manifest, and refuses what it refuses.
 func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error) {
-	in, err := plan.Gather(ctx, r.job, m, plan.Build{Version: r.o.Version, Ways: r.o.Graph.Ways, Drop: r.o.Drop, Gap: r.o.Gap})
+	in, err := plan.Gather(ctx, r.job, m, plan.Build{Version: r.o.Version, Ways: r.o.Graph.Ways, Drop: r.o.Drop, Gap: r.o.Gap, Follows: r.o.Follow != nil})
 	if err != nil {
 		return nil, err
 	}

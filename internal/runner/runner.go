@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/deliver"
@@ -35,13 +36,50 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, unlessStopped(ctx, err)
 	}
 	o.Store = timedStore{o.Store, o.Env.Clock, o.Board}
+	for {
+		result, next, err := life(ctx, halt, o)
+		if next == nil {
+			return result, awaitEnd(ctx, o, err)
+		}
+		o = *next
+	}
+}
+
+// awaitEnd waits, if the build is superseded and whoever runs it wants that, until the
+// process is to end: a supervisor that restarts whatever ends has no use for an end.
+func awaitEnd(ctx context.Context, o Options, err error) error {
+	var superseded *epoch.SupersededError
+	if o.WaitSuperseded && errors.As(err, &superseded) {
+		o.Log.Warn("this build was replaced: the process stays, and does nothing, until it is ended", "error", err)
+		o.Board.SetRole(vitals.Superseded)
+		<-ctx.Done()
+	}
+	return err
+}
+
+// life is a run on one branch. What a branch that has ended calls for is a life on
+// another one, with the options that it returns.
+func life(ctx context.Context, halt context.CancelFunc, o Options) (Result, *Options, error) {
 	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit), delivered: make(chan struct{}, 1)}
-	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), lost: make(chan error, 1), forgets: forgetting{more: make(chan struct{}, 1)}}
+	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), drainTo: make(chan epoch.Request, 1), lost: make(chan error, 1), cutover: make(chan struct{}, 1), forgets: forgetting{more: make(chan struct{}, 1)}}
+	if f := o.Follow; f != nil {
+		r.awaited = awaitedGroup{f.AwaitGroup, f.AwaitGroupFor}
+	}
 	result, err := r.run(ctx)
+	var next *Options
+	if sealed := (*epoch.SealedError)(nil); errors.As(err, &sealed) && ctx.Err() == nil {
+		next, err = r.afterSeal(ctx, sealed)
+		err = unlessStopped(ctx, err)
+		if r.owner != nil {
+			result = r.result()
+		}
+	}
 	r.closeSinks()
-	r.o.Board.SetRole(vitals.Stopped)
-	r.pulse.end(ctx, !fencedBy(err))
-	return result, err
+	if next == nil {
+		r.o.Board.SetRole(vitals.Stopped)
+	}
+	r.pulse.end(ctx, !fencedBy(err) && next == nil)
+	return result, next, err
 }
 
 // probe has a store that can be held to its word tried before it is relied on.
@@ -72,6 +110,9 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 		r.pulse.done(asked.Request)
 		return Result{}, nil
 	}
+	if errors.Is(err, errCreated) {
+		return r.result(), nil
+	}
 	if err != nil {
 		return Result{}, unlessStopped(ctx, err)
 	}
@@ -82,6 +123,10 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 		r.left.giveUp()
 		if err == nil { // otherwise a manifest may still come that refers to some of it
 			r.removeLeftovers(context.WithoutCancel(ctx))
+		}
+		if errors.Is(err, errRehearsed) {
+			branch := r.owner.Branch()
+			return r.result(), r.job.GiveUp(context.WithoutCancel(ctx), branch, epoch.ThisProcess(), "the rehearsal, which has ended")
 		}
 		var failed *engine.RecordError
 		if err == nil || !errors.As(err, &failed) || !r.sidestep(failed) {
@@ -118,8 +163,13 @@ type runner struct {
 	sinks  []*sink
 	skip   map[engine.RecordID]*engine.RecordError
 	pulse  pulse
-	left   leftovers
-	guard  *memory.Guard
+
+	following atomic.Bool     // the branch follows
+	filling   map[string]bool // sinks that the branch fills before it is live
+	awaited   awaitedGroup
+	comparing *comparing // nil: nothing is compared
+	left      leftovers
+	guard     *memory.Guard
 
 	givenUp map[uint64]bool // requests to forget that were taken back
 	unmoved uint64          // the newest request that was there when it was seen that no entries move that one waits for
@@ -131,10 +181,14 @@ type runner struct {
 
 	goal []engine.PartitionLag // what is to be read before the job stops; nil: nothing in particular
 
+	drainingTo *drainingTo // nil: nobody has asked for that
+
 	told      map[string]string // by source in whose sink's transactions its offsets are told: the group
 	delivered chan struct{}     // has room for one: something was, since the groups were told
 
-	started    bool // the deliveries have been
+	handedOver bool // the branch has gone live in the place of one whose owner may deliver still
+
+	running    context.Context // in which deliveries run; nil: none has been started
 	stop       context.CancelFunc
 	delivering sync.WaitGroup
 	failed     chan error // of the deliveries; has room for all
@@ -183,9 +237,9 @@ func (r *runner) explain(err error) error {
 	case errors.As(err, &source) && errors.Is(err, connector.ErrUnavailable):
 		return &UnavailableError{At: at, Cause: source}
 	case errors.As(err, &record):
-		return &InputError{At: at, Record: record}
+		return &InputError{At: at, Record: record, Follows: r.following.Load()}
 	case errors.As(err, &source):
-		return &InputError{At: at, Source: source}
+		return &InputError{At: at, Source: source, Follows: r.following.Load()}
 	case errors.As(err, &state):
 		return fmt.Errorf("%s: %w. Nothing of this epoch was kept; mend the function, and run the job again", at, err)
 	}
@@ -198,10 +252,19 @@ type InputError struct {
 	epoch.At
 	Record *engine.RecordError
 	Source *engine.SourceError
+	// Follows says that the branch is not live, which another one is.
+	Follows bool
 }
 
 // Error implements error.
 func (e *InputError) Error() string {
+	if e.Follows {
+		cause := error(e.Record)
+		if e.Source != nil {
+			cause = e.Source
+		}
+		return fmt.Sprintf("%s: %v. Nothing of this epoch was kept, and the live branch goes on; mend that and start the same again, or give this branch up with `sluice branch drop %s %s` and begin elsewhere.", e.At, cause, e.Job, e.Branch)
+	}
 	if e.Source != nil {
 		return fmt.Sprintf("%s: %v. Nothing of this epoch was kept; mend the source and run the job again.", e.At, e.Source)
 	}
@@ -244,40 +307,64 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.job = job
-	if r.pulse.known, err = job.NewestRequest(ctx, 0); err != nil {
+	if r.pulse.known = r.o.known; r.pulse.known == 0 {
+		if r.pulse.known, err = job.NewestRequest(ctx, 0); err != nil {
+			return err
+		}
+	}
+	if err := r.checkRewrite(); err != nil {
 		return err
 	}
-	if err := r.check(ctx); err != nil {
-		return err
+	if r.o.ResumeNow {
+		if err := r.checkSealed(ctx); err != nil {
+			return err
+		}
 	}
 	hash, err := r.o.Version.Hash()
 	if err != nil {
 		return err
 	}
 	r.o.Build.Version = hash
+	if r.o.Follow == nil {
+		if err := r.check(ctx); err != nil {
+			return err
+		}
+	}
 	me := epoch.Identity{Build: r.o.Build, Version: r.o.Version, Writer: epoch.ThisProcess(), Replace: r.o.Replace}
 	identity := vitals.Identity{Job: r.o.Job, Task: epoch.FirstTask, Version: hash, Build: r.o.Build.String()}
 	r.o.Board.SetIdentity(identity)
-	if err := r.take(ctx, me); err != nil {
+	if r.o.Follow != nil {
+		err = r.openBranch(ctx, me)
+	} else {
+		err = r.take(ctx, me)
+	}
+	if err != nil {
 		return err
 	}
+	_, live := r.owner.Live()
+	r.following.Store(!live)
 	head, _ := r.owner.Head()
 	identity.Branch, identity.Owner = head.Branch, r.owner.ID()
 	r.o.Board.SetIdentity(identity)
 	r.o.Board.SetRole(vitals.Restoring)
-	if err := r.findForgets(ctx); err != nil {
-		return err
+	if live {
+		if err := r.findForgets(ctx); err != nil {
+			return err
+		}
 	}
 	r.startPulse(ctx)
 	if r.stored, err = r.compare(ctx, head); err != nil { // it may have moved since it was checked
 		return err
 	}
 	r.o.Log.Info("opened", "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
-	return r.openSinks(ctx, head)
+	if err := r.openSinks(ctx, head); err != nil {
+		return err
+	}
+	return r.checkAwaited()
 }
 
 // attempt runs the engine from the newest epoch on.
-func (r *runner) attempt(ctx context.Context) error {
+func (r *runner) attempt(ctx context.Context) (err error) {
 	head, _ := r.owner.Head()
 	o := r.o.engineOptions()
 	o.Offsets = offsets(head.Sources)
@@ -285,11 +372,17 @@ func (r *runner) attempt(ctx context.Context) error {
 		return id.Offset < o.Offsets[id.Source][id.Partition].Next // its epoch is committed
 	})
 	o.Skip = maps.Clone(r.skip)
-	o.Now = head.Now
+	o.Now, o.Watermarks = head.Now, head.Watermarks
 	c := newCommitter(ctx, r)
 	defer c.merging.close()
-	o.Admit = c.admit
+	r.askedAgain()
+	o.Admit, o.Until = c.admit, r.drainingTo.offsets()
 	o.JobID, o.TransactionPrefix = r.job.ID(), r.job.TransactionPrefix()
+	if r.following.Load() {
+		if o.Followed, err = r.followedSources(ctx); err != nil {
+			return err
+		}
+	}
 	run, err := engine.NewRun(r.o.Graph, o)
 	if err != nil {
 		return err
@@ -304,14 +397,35 @@ func (r *runner) attempt(ctx context.Context) error {
 	}
 	c.groups = r.newGroups(run.Groups())
 	head, _ = r.owner.Head()
-	if err := r.awaitForgetting(ctx, head, r.stored); err != nil { // somebody may have asked since it was checked
-		return err
+	follows := r.following.Load()
+	if !follows {
+		if err := r.awaitForgetting(ctx, head, r.stored); err != nil { // somebody may have asked since it was checked
+			return err
+		}
 	}
 	if err := r.adopt(ctx); err != nil {
 		return err
 	}
 	if err := r.restore(ctx, run); err != nil {
 		return err
+	}
+	if follows {
+		c.begin()
+		defer c.groups.end()
+		c.groups.follow(ctx, run.Groups())
+		r.o.Board.SetRole(vitals.Follower)
+		if r.comparing, err = r.startComparing(ctx); err != nil {
+			return err
+		}
+		defer r.comparing.end()
+		if err := r.startFilling(ctx); err != nil {
+			return err
+		}
+		if len(r.filling) > 0 {
+			c.rewrite(ctx, run)
+		}
+		run.Follow(ctx, r.newPilot(c, run).next)
+		return c.loop(ctx, run)
 	}
 	if err := r.startDeliveries(ctx); err != nil {
 		return err
@@ -324,9 +438,27 @@ func (r *runner) attempt(ctx context.Context) error {
 	}
 	head, _ = r.owner.Head()
 	r.saving.committed(head) // which may be what an owner before made no savepoint of any more
+	c.rewrite(ctx, run)
 	run.Start(ctx)
 	r.o.Board.SetRole(vitals.Running)
 	return c.loop(ctx, run)
+}
+
+// followedSources are the sources that the branch has whose epochs are covered.
+func (r *runner) followedSources(ctx context.Context) (map[string]bool, error) {
+	live, _, err := r.liveHead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version, err := r.job.Version(ctx, live.Version)
+	if err != nil {
+		return nil, err
+	}
+	followed := map[string]bool{}
+	for name := range version.Sources {
+		followed[name] = true
+	}
+	return followed, nil
 }
 
 // begin keeps where partitions begin that were found at the start, before their

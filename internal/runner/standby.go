@@ -27,23 +27,28 @@ func (r *runner) try(ctx context.Context) error {
 	return nil
 }
 
-// take takes the branch once nobody else owns it (T1 to T5).
-func (r *runner) take(ctx context.Context, me epoch.Identity) error {
-	standby := epoch.Standby{
+// standby is how this process waits for an owner.
+func (r *runner) standby(me epoch.Identity) epoch.Standby {
+	return epoch.Standby{
 		Lease: r.o.Lease, TakeOver: r.o.TakeOver, Me: me, Known: r.pulse.known,
 		Waiting: func(head epoch.Manifest) {
 			r.o.Board.SetRole(vitals.Standby)
 			r.o.Log.Info("standing by: another process runs the job; this one goes on when that is gone",
-				"owner", head.Owner, "writer", head.Writer.String(), "epoch", head.Epoch, "lease", r.o.Lease.String())
+				"owner", head.Owner, "writer", head.Writer.String(), "branch", head.Branch, "epoch", head.Epoch, "lease", r.o.Lease.String())
 		},
 	}
+}
+
+// take takes the branch once nobody else owns it (T1 to T5).
+func (r *runner) take(ctx context.Context, me epoch.Identity) error {
+	standby := r.standby(me)
 	if r.o.TakeOver {
 		if err := r.try(ctx); err != nil {
 			return err
 		}
 	}
 	for {
-		head, err := r.job.AwaitLive(ctx, epoch.FirstTask, standby)
+		head, err := r.job.AwaitOwner(ctx, epoch.FirstTask, standby)
 		if err != nil {
 			return err
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/plan"
 	"github.com/sluicestream/sluice/schema"
 	"github.com/sluicestream/sluice/store"
 )
@@ -25,7 +25,7 @@ func (r *runner) unmet(ctx context.Context, request epoch.Request) (epoch.Unmet,
 			return out, err
 		}
 	}
-	for _, name := range statesOf(request) {
+	for _, name := range request.States() {
 		if out.GivenUp || !r.meets(request, asked, name) {
 			out.States = append(out.States, name)
 		}
@@ -77,77 +77,20 @@ func (c *committer) noteUnmet(m *epoch.Manifest, upTo uint64) {
 	m.Unmet = m.Unmet[max(0, len(m.Unmet)-epoch.MaxUnmet):]
 }
 
-func statesOf(request epoch.Request) []string {
-	names := map[string]bool{}
-	for _, e := range request.Edits {
-		names[e.State] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// moved are the stored states whose entries go elsewhere when a build adopts them: to
-// another key, to another state, or away.
-func (s *stored) moved() map[string]bool {
-	moved := map[string]bool{}
-	for _, name := range s.dropped {
-		moved[name] = true
-	}
-	for _, w := range s.ways {
-		for _, source := range w.Sources {
-			if source.Keys != "" || source.Stored.Name != w.State {
-				moved[source.Stored.Name] = true
-			}
-		}
-	}
-	return moved
-}
-
 // awaitForgetting refuses to adopt states whose entries would go elsewhere while
 // somebody waits for them to be deleted: once they have gone there, no request finds
 // them. It reads all requests behind the manifest's.
 func (r *runner) awaitForgetting(ctx context.Context, m epoch.Manifest, s *stored) error {
-	moved := s.moved()
-	waiting := &WaitingForgetError{At: epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}}
-	states := map[uint64][]string{}
-	newest := m.Request
-	givenUp := map[uint64]bool{}
-	for {
-		found, err := r.job.RequestsAfter(ctx, newest)
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			break
-		}
-		for _, request := range found {
-			switch newest = request.N; request.Kind {
-			case epoch.GiveUpRequest:
-				givenUp[request.Of] = true
-			case epoch.ForgetRequest:
-				for _, name := range statesOf(request) {
-					if moved[name] {
-						states[request.N] = append(states[request.N], name)
-					}
-				}
-			}
-		}
+	f, err := plan.ReadForgetting(ctx, r.job, m)
+	if err != nil {
+		return err
 	}
-	names := map[string]bool{}
-	for _, n := range slices.Sorted(maps.Keys(states)) {
-		if givenUp[n] {
-			continue
-		}
-		waiting.Requests = append(waiting.Requests, n)
-		for _, name := range states[n] {
-			names[name] = true
-		}
+	if requests, states := f.For(plan.Moved(m, s.ways, func(name string) bool { return r.stateSpec(name) != nil })); len(requests) > 0 {
+		return &WaitingForgetError{At: epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, Requests: requests, States: states}
 	}
-	if waiting.States = slices.Sorted(maps.Keys(names)); len(waiting.Requests) > 0 {
-		return waiting
-	}
-	r.givenUp = givenUp
+	r.givenUp = f.GivenUp
 	if r.o.Build.Version != "" && m.Version != r.o.Build.Version { // it is to be adopted now
-		r.unmoved = newest
+		r.unmoved = f.Newest
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ type assembly struct {
 	probes  []int             // the columns of the cursors
 	leaves  map[*parquet.Column][2]int
 	depth   int
+	lacks   lacks
 }
 
 // assembleFunc appends the encoding of a part whose items repeat at a level.
@@ -231,9 +232,10 @@ func (a *assembly) group(c *parquet.Column, want *schema.Schema, ignore bool) (a
 	}
 	var columns []column
 	for _, f := range want.Fields() {
-		columns = append(columns, column{f.Name, f.Aliases, f.Type, f.Default})
+		columns = append(columns, fieldColumn(f))
 	}
 	from := match(written, columns)
+	a.lacks.add(columns, from)
 	for i, b := range below {
 		if !ignore && !slices.Contains(from, i) {
 			return nil, &misfit{showName(b.Name()), "no such field", wordOf(b)}
@@ -243,7 +245,10 @@ func (a *assembly) group(c *parquet.Column, want *schema.Schema, ignore bool) (a
 	for i, col := range columns {
 		var err error
 		if from[i] >= 0 {
-			reads[i], err = a.node(below[from[i]], col.typ, ignore)
+			err = a.lacks.at(col.name, func() (err error) {
+				reads[i], err = a.node(below[from[i]], col.typ, ignore)
+				return err
+			})
 		} else {
 			reads[i], err = constant(col)
 		}

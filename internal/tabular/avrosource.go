@@ -11,7 +11,7 @@ import (
 type avroSource struct {
 	file    *avrofile.Reader
 	record  resolvedRecord
-	lacking []string
+	lacking []Absent
 	block   []byte
 	rest    []byte // of the block
 	left    int    // rows in it
@@ -43,6 +43,7 @@ func newAvroSource(f File, l Layout, o ReadOptions) (source, error) {
 	if _, err := r.fill(&s.record, fields, picked.columns, picked.from); err != nil {
 		return nil, err
 	}
+	s.lacking = append(s.lacking, r.lacks.all...)
 	return s, nil
 }
 
@@ -63,5 +64,5 @@ func (s *avroSource) next(dst []byte) (_ []byte, err error) {
 
 func (s *avroSource) line() int64      { return 0 }
 func (s *avroSource) offset() int64    { return s.file.Offset() }
-func (s *avroSource) absent() []string { return s.lacking }
+func (s *avroSource) absent() []Absent { return s.lacking }
 func (s *avroSource) close() error     { return nil }

@@ -10,7 +10,7 @@ import (
 type chosen struct {
 	columns []column
 	from    []int // for each, which of the file's; -1: none
-	absent  []string
+	absent  []Absent
 }
 
 // choose finds out whether a file has its parts whole, and finds the columns by
@@ -49,28 +49,40 @@ func (l Layout) choose(names []string, o ReadOptions, flatOnly bool) (chosen, er
 		case col.standard == "":
 			faults = append(faults, fmt.Sprintf("column %s (%s) is missing", col.name, col.typ.Word()))
 		default:
-			c.absent = append(c.absent, col.name)
+			c.absent = append(c.absent, absentOf(col, ""))
 		}
 	}
+	misnamed := map[string]bool{}
 	for i, name := range names {
 		if taken[i] || at[name] != i || slices.Contains(derived, name) {
 			continue
 		}
-		meant := slices.IndexFunc(c.absent, func(wanted string) bool { return strings.EqualFold(wanted, name) })
+		meant := slices.IndexFunc(c.absent, func(a Absent) bool { return strings.EqualFold(a.Column, name) })
 		switch {
 		case meant >= 0: // nobody leaves that out on purpose
-			faults = append(faults, fmt.Sprintf("column %s is named %s", c.absent[meant], showName(name)))
+			misnamed[c.absent[meant].Column] = true
+			faults = append(faults, fmt.Sprintf("column %s is named %s", c.absent[meant].Column, showName(name)))
 		case !o.Ignore:
 			faults = append(faults, fmt.Sprintf("column %s has no place", showName(name)))
 		}
 	}
+	for _, a := range c.absent {
+		if a.Implied && !o.Defaults && !misnamed[a.Column] {
+			faults = append(faults, a.fault())
+		}
+	}
+	return c, columnsError(faults)
+}
+
+// columnsError is nil without faults.
+func columnsError(faults []string) error {
+	if len(faults) == 0 {
+		return nil
+	}
 	if len(faults) > mostFaults {
 		faults = append(faults[:mostFaults:mostFaults], fmt.Sprintf("and %d more", len(faults)-mostFaults))
 	}
-	if len(faults) > 0 {
-		return c, &ColumnsError{Faults: faults}
-	}
-	return c, nil
+	return &ColumnsError{Faults: faults}
 }
 
 // mostFaults bounds how many columns an error lists.

@@ -91,6 +91,9 @@ func (s *csvSource) cut() error {
 	}
 	s.began = s.lines.number
 	open := oddQuotes(line)
+	if !open && line[len(line)-1] != '\n' { // a cell that was cut may look like a whole one
+		return &misfit{"", "the end of the line", "the end of the file: it is cut short, or lacks a line end behind its last row"}
+	}
 	if open {
 		s.record = append(s.record[:0], line...)
 	}
@@ -168,5 +171,5 @@ func unquote(line []byte) (text, rest []byte, err error) {
 
 func (s *csvSource) line() int64      { return s.began }
 func (s *csvSource) offset() int64    { return s.lines.read }
-func (s *csvSource) absent() []string { return s.columns.absent }
+func (s *csvSource) absent() []Absent { return s.columns.absent }
 func (s *csvSource) close() error     { return nil }

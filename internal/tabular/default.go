@@ -91,7 +91,7 @@ func appendNestedDefault(dst []byte, s *schema.Schema, t *tape, at int32) (_ []b
 				dst, err = appendDefault(dst, f.Type, t, place)
 			} else {
 				var own []byte
-				if own, err = defaultOf(column{f.Name, nil, f.Type, f.Default}); own == nil && err == nil {
+				if own, err = defaultOf(fieldColumn(f)); own == nil && err == nil {
 					err = &misfit{f.Name, f.Type.Word(), "nothing"}
 				}
 				dst = append(dst, own...)

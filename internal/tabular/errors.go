@@ -62,7 +62,11 @@ func (e *ColumnsError) Details() []string { return e.Faults }
 type misfit struct{ path, expected, found string }
 
 func (m *misfit) Error() string {
-	return fmt.Sprintf("%s: expected %s, found %s", m.path, m.expected, m.found)
+	path := m.path
+	if path != "" {
+		path += ": "
+	}
+	return fmt.Sprintf("%sexpected %s, found %s", path, m.expected, m.found)
 }
 
 // within puts a path in front of that of a misfit.

@@ -64,9 +64,13 @@ func TestErrors(t *testing.T) {
 		{CSV, keyCells + ",Shop\n", `column Shop has no place`},
 		{CSV, "", `file file: it is empty; expected a line with the columns' names`},
 		{Avro, "no Avro", `file file: avro file, byte 0: expected "Obj\x01"`},
-		{Parquet, "no Parquet, but long enough", `file file: `},
+		{Parquet, "no Parquet, but long enough", `file file: expected Parquet, which begins with PAR1, found "no P" at its begin: it is another format`},
+		{Parquet, "PAR1 was cut", `file file: expected Parquet, which ends with PAR1, found " cut" at its end, byte 12: it is cut short`},
+		{Parquet, "PAR1", `file file: expected Parquet, which begins and ends with PAR1, found a file of 4 bytes: it is cut short, or another format`},
+		{CSV, keyCells + "\nOslo,1,2,true,AAAAAA==\nRome,1,2,true,AA", `file file, row 2 (line 3): expected the end of the line, found the end of the file: it is cut short, or lacks a line end behind its last row`},
+		{CSV, "City,Num", `file file: expected the end of the line, found the end of the file`},
 	} {
-		_, err := read([]byte(c.data), c.format, smallLayout(t), ReadOptions{})
+		_, err := read([]byte(c.data), c.format, smallLayout(t), ReadOptions{Defaults: true})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s %q:\n got %v\nwant %s", c.format, c.data, err, c.says)
 		}
@@ -79,10 +83,10 @@ func TestIgnored(t *testing.T) {
 		JSONL: `{"City":"Oslo","Number":1,"Code":2,"Open":true,"Tag":"AAAAAA==","Shop":7,"Parts":[{"City":"a","Street":1}]}`,
 		CSV:   keyCells + ",Shop,Parts\nOslo,1,2,true,AAAAAA==,7,\"[{\"\"City\"\":\"\"a\"\",\"\"Street\"\":1}]\"\n",
 	} {
-		if _, err := read([]byte(data), f, smallLayout(t), ReadOptions{}); err == nil {
+		if _, err := read([]byte(data), f, smallLayout(t), ReadOptions{Defaults: true}); err == nil {
 			t.Errorf("%s: a stranger was taken", f)
 		}
-		rows, err := read([]byte(data), f, smallLayout(t), ReadOptions{Ignore: true})
+		rows, err := read([]byte(data), f, smallLayout(t), ReadOptions{Ignore: true, Defaults: true})
 		if err != nil || len(rows) != 1 {
 			t.Fatalf("%s: %d rows, %v", f, len(rows), err)
 		}

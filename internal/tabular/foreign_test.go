@@ -104,7 +104,7 @@ func TestForeignParquet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := read(data, Parquet, foreignLayout(t), ReadOptions{})
+			rows, err := read(data, Parquet, foreignLayout(t), ReadOptions{Defaults: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,10 +166,10 @@ func TestForeignAvro(t *testing.T) {
 	}
 	l := foreignLayout(t)
 	var faults *ColumnsError
-	if _, err := read(out.Bytes(), Avro, l, ReadOptions{}); !errors.As(err, &faults) || !strings.Contains(err.Error(), "column strange has no place") {
+	if _, err := read(out.Bytes(), Avro, l, ReadOptions{Defaults: true}); !errors.As(err, &faults) || !strings.Contains(err.Error(), "column strange has no place") {
 		t.Errorf("a column that nobody wants: %v", err)
 	}
-	rows, err := read(out.Bytes(), Avro, l, ReadOptions{Ignore: true})
+	rows, err := read(out.Bytes(), Avro, l, ReadOptions{Ignore: true, Defaults: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,13 +183,13 @@ const (
 {"note":"x","ratio":-1.5,"shop":{"city":"","number":-5},"byday":{},"tags":[],"price":-0.010,"seen":-315619200000000,"at":"1969-12-31T23:59:59.999Z","cents":-1,"orders":1,"user":"bob","extra":"none"}`
 	foreignCSV = "\ufeffnote,user,orders,cents,at,seen,price,tags,byday,shop,ratio\r\n" +
 		`,ann,3,6500,2026-01-31T12:00:00.123Z,2026-01-31T12:00:00.123456Z,12.34,"[""a"",null,""b""]","{""mon"":1,""tue"":2}","{""city"":""Oslo"",""number"":1}",0.5` + "\r\n\r\n" +
-		`x,bob,1,-1,1969-12-31T23:59:59.999Z,1960-01-01T00:00:00Z,-0.01,[],,"{""city"":"""",""number"":-5}",-1.5`
+		`x,bob,1,-1,1969-12-31T23:59:59.999Z,1960-01-01T00:00:00Z,-0.01,[],,"{""city"":"""",""number"":-5}",-1.5` + "\r\n"
 )
 
 func TestForeignTexts(t *testing.T) {
 	for f, data := range map[Format]string{JSONL: foreignJSON, CSV: foreignCSV} {
 		t.Run(string(f), func(t *testing.T) {
-			rows, err := read([]byte(data), f, foreignLayout(t), ReadOptions{})
+			rows, err := read([]byte(data), f, foreignLayout(t), ReadOptions{Defaults: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,6 +26,7 @@ type jsonRecord struct {
 	index   map[string]int
 	fields  []jsonFunc
 	absent  [][]byte // what a missing member's field is; nil: an error
+	met     bool     // a row has had one
 	seen    []bool   // which fields a row has had
 	ignore  bool
 }
@@ -55,7 +56,7 @@ func (c *jsonCompiler) record(s *schema.Schema) (jsonFunc, error) {
 		c.records[s] = r
 		columns := make([]column, 0, len(s.Fields()))
 		for _, f := range s.Fields() {
-			columns = append(columns, column{f.Name, f.Aliases, f.Type, f.Default})
+			columns = append(columns, fieldColumn(f))
 		}
 		if err := c.fill(r, columns); err != nil {
 			return nil, err
@@ -91,15 +92,34 @@ func (c *jsonCompiler) fill(r *jsonRecord, columns []column) error {
 
 // unseen are the fields that no row has had, of records among them the fields that
 // none of these has had. None is before the first row.
-func (r *jsonRecord) unseen(records map[*schema.Schema]*jsonRecord, prefix string) (names []string) {
+func (r *jsonRecord) unseen(records map[*schema.Schema]*jsonRecord, told map[*jsonRecord]bool, prefix string) (all []Absent) {
+	if told[r] || !r.met {
+		return nil
+	}
+	told[r] = true
 	for i, c := range r.columns {
 		if !r.seen[i] {
-			names = append(names, prefix+c.name)
-		} else if part := records[c.typ]; part != nil && prefix == "" {
-			names = append(names, part.unseen(records, c.name+".")...)
+			all = append(all, absentOf(c, prefix))
+		} else if part := records[recordIn(c.typ)]; part != nil {
+			all = append(all, part.unseen(records, told, prefix+c.name+".")...)
 		}
 	}
-	return names
+	return all
+}
+
+// recordIn is the record that a type has in it: itself, or what an optional one, a
+// list or a map is of.
+func recordIn(s *schema.Schema) *schema.Schema {
+	for {
+		switch inner, _ := s.NonNull(); {
+		case s.Kind() == schema.KindUnion && inner != nil && inner != s:
+			s = inner
+		case s.Kind() == schema.KindArray && s.Logical() != schema.LogicalMap, s.Kind() == schema.KindMap:
+			s = s.Element()
+		default:
+			return s
+		}
+	}
 }
 
 // append reads an object.
@@ -108,6 +128,7 @@ func (r *jsonRecord) append(dst []byte, t *tape, at int32) ([]byte, error) {
 	if object.kind != '{' {
 		return dst, &misfit{"", "an object", t.show(object)}
 	}
+	r.met = true
 	base := len(t.places)
 	defer func() { t.places = t.places[:base] }()
 	for range r.columns {

@@ -23,7 +23,7 @@ func fuzzRead(f *testing.F, format Format) {
 	l := Entries("all", key.Schema(), nil, value.Schema())
 	skip := schema.Skipper(l.Schema())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, o := range []ReadOptions{{}, {Ignore: true}} {
+		for _, o := range []ReadOptions{{}, {Ignore: true}, {Defaults: true}} {
 			r, err := Open(bytes.NewReader(data), int64(len(data)), "file", format, l, o)
 			if err != nil {
 				continue

@@ -114,9 +114,9 @@ func (s *jsonSource) offset() int64 { return s.lines.read }
 func (s *jsonSource) close() error  { return nil }
 
 // absent is known at the end: another row may have what one lacks.
-func (s *jsonSource) absent() []string {
+func (s *jsonSource) absent() []Absent {
 	if s.record == nil {
 		return nil
 	}
-	return s.record.unseen(s.records, "")
+	return s.record.unseen(s.records, map[*jsonRecord]bool{}, "")
 }

@@ -67,13 +67,19 @@ type column struct {
 	others   []string // names under which it is found too
 	typ      *schema.Schema
 	standard string // default, in Avro's JSON form; "" means none
+	implied  bool   // the default is a zero value that nobody has set
+}
+
+// fieldColumn is the column of a field.
+func fieldColumn(f schema.Field) column {
+	return column{f.Name, f.Aliases, f.Type, f.Default, f.Implied()}
 }
 
 // whole are the columns of a file that has a column for each part.
 func (l Layout) whole() []column {
 	out := make([]column, len(l.Parts))
 	for i, p := range l.Parts {
-		out[i] = column{p.Name, p.Aliases, p.Type, p.Default}
+		out[i] = fieldColumn(p.Field)
 	}
 	return out
 }
@@ -94,7 +100,7 @@ func (l Layout) flat() []column {
 	var out []column
 	for _, p := range l.Parts {
 		if !p.flattened() {
-			out = append(out, column{p.Name, p.Aliases, p.Type, p.Default})
+			out = append(out, fieldColumn(p.Field))
 			taken = append(taken, p.Name)
 			continue
 		}
@@ -103,7 +109,7 @@ func (l Layout) flat() []column {
 		for _, f := range fields {
 			c := column{name: p.Name + "." + f.Name, typ: f.Type}
 			if p.Bare {
-				c.standard, c.others = f.Default, append(c.others, f.Aliases...)
+				c.standard, c.implied, c.others = f.Default, f.Implied(), append(c.others, f.Aliases...)
 			}
 			if count[f.Name] == 1 {
 				c.others = append(c.others, f.Name)

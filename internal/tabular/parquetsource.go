@@ -28,9 +28,12 @@ const rowsAtOnce = 64
 
 func newParquetSource(f File, size int64, l Layout, o ReadOptions) (_ source, err error) {
 	defer recovered(&err)
+	if err := checkMagic(f, size); err != nil {
+		return nil, err
+	}
 	file, err := parquet.OpenFile(f, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("damaged Parquet: %w", err)
 	}
 	fields := file.Root().Columns()
 	names := make([]string, len(fields))
@@ -45,7 +48,10 @@ func newParquetSource(f File, size int64, l Layout, o ReadOptions) (_ source, er
 	for i, c := range picked.columns {
 		var read assembleFunc
 		if at := picked.from[i]; at >= 0 {
-			read, err = s.plan.node(fields[at], c.typ, o.Ignore)
+			err = s.plan.lacks.at(c.name, func() (err error) {
+				read, err = s.plan.node(fields[at], c.typ, o.Ignore)
+				return err
+			})
 		} else {
 			read, err = constant(c)
 		}
@@ -54,7 +60,32 @@ func newParquetSource(f File, size int64, l Layout, o ReadOptions) (_ source, er
 		}
 		s.reads = append(s.reads, read)
 	}
+	s.columns.absent = append(s.columns.absent, s.plan.lacks.all...)
 	return s, nil
+}
+
+// parquetMagic is what a file begins and ends with.
+const parquetMagic = "PAR1"
+
+// checkMagic sees that a file begins and ends as Parquet does.
+func checkMagic(f io.ReaderAt, size int64) error {
+	if size < int64(2*len(parquetMagic)) {
+		return &misfit{"", "Parquet, which begins and ends with " + parquetMagic, fmt.Sprintf("a file of %d bytes: it is cut short, or another format", size)}
+	}
+	var begin, end [len(parquetMagic)]byte
+	if _, err := f.ReadAt(begin[:], 0); err != nil {
+		return err
+	}
+	if _, err := f.ReadAt(end[:], size-int64(len(end))); err != nil && err != io.EOF {
+		return err
+	}
+	switch {
+	case string(begin[:]) != parquetMagic:
+		return &misfit{"", "Parquet, which begins with " + parquetMagic, shown(begin[:]) + " at its begin: it is another format"}
+	case string(end[:]) != parquetMagic:
+		return &misfit{"", "Parquet, which ends with " + parquetMagic, fmt.Sprintf("%s at its end, byte %d: it is cut short", shown(end[:]), size)}
+	}
+	return nil
 }
 
 // recovered makes an error of a panic: the library panics on some files that are
@@ -108,7 +139,7 @@ func (s *parquetSource) more() error {
 }
 
 func (s *parquetSource) line() int64      { return 0 }
-func (s *parquetSource) absent() []string { return s.columns.absent }
+func (s *parquetSource) absent() []Absent { return s.columns.absent }
 
 // offset is reckoned by the rows: columns are read side by side.
 func (s *parquetSource) offset() int64 {

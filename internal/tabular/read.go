@@ -17,6 +17,9 @@ type ReadOptions struct {
 	// Ignore leaves out columns and fields that are not wanted; they are an error
 	// otherwise.
 	Ignore bool
+	// Defaults lets columns and fields be missing that have no default but their
+	// type's zero value; they are an error otherwise.
+	Defaults bool
 }
 
 // Reader reads a file's rows, one after the other. It is not safe for concurrent
@@ -24,6 +27,7 @@ type ReadOptions struct {
 type Reader struct {
 	file   string
 	source source
+	strict bool // zero values don't stand in for what is missing
 	row    []byte
 	count  int64
 }
@@ -37,9 +41,9 @@ type source interface {
 	line() int64
 	// offset is how far the file has been read, in bytes.
 	offset() int64
-	// absent are the columns that the file lacks, whose defaults the rows have: once
-	// it has been read.
-	absent() []string
+	// absent are the columns and fields that the file lacks, whose defaults the rows
+	// have: once it has been read.
+	absent() []Absent
 	close() error
 }
 
@@ -48,7 +52,7 @@ type source interface {
 // fields as columns. The error is a *[ColumnsError] if the file's columns don't fit,
 // and a *[RowError] if its first row doesn't.
 func Open(file File, size int64, name string, f Format, l Layout, o ReadOptions) (*Reader, error) {
-	r := &Reader{file: name}
+	r := &Reader{file: name, strict: !o.Defaults}
 	var err error
 	switch f {
 	case Avro:
@@ -62,6 +66,11 @@ func Open(file File, size int64, name string, f Format, l Layout, o ReadOptions)
 	default:
 		err = fmt.Errorf("format %q: use avro, jsonl, csv or parquet", f)
 	}
+	if err == nil {
+		if err = r.complete(); err != nil {
+			r.Close()
+		}
+	}
 	if faults, ok := errors.AsType[*ColumnsError](err); ok {
 		faults.File = name
 		return nil, faults
@@ -72,11 +81,29 @@ func Open(file File, size int64, name string, f Format, l Layout, o ReadOptions)
 	return r, nil
 }
 
+// complete says which columns are missing, of those that are known so far to be.
+func (r *Reader) complete() error {
+	var faults []string
+	for _, a := range r.source.absent() {
+		if a.Implied && r.strict {
+			faults = append(faults, a.fault())
+		}
+	}
+	if err := columnsError(faults); err != nil {
+		return &ColumnsError{File: r.file, Faults: faults}
+	}
+	return nil
+}
+
 // Next returns the next row, encoded, which holds until the next call; [io.EOF]
-// says that there is none. A row that doesn't fit is a *[RowError].
+// says that there is none. A row that doesn't fit is a *[RowError]; in JSON lines, a
+// field that no row has is a *[ColumnsError] at the end.
 func (r *Reader) Next() ([]byte, error) {
 	row, err := r.source.next(r.row[:0])
 	if err == io.EOF {
+		if missing := r.complete(); missing != nil {
+			return nil, missing
+		}
 		return nil, err
 	}
 	r.count++
@@ -102,9 +129,9 @@ func (r *Reader) Place() string { return place(r.file, r.count, r.source.line())
 // Offset is how far the file has been read, in bytes.
 func (r *Reader) Offset() int64 { return r.source.offset() }
 
-// Absent are the columns that the file lacks, whose defaults the rows have; of JSON
-// lines the fields that no row has had so far.
-func (r *Reader) Absent() []string { return r.source.absent() }
+// Absent are the columns and fields that the file lacks, whose defaults the rows
+// have; of JSON lines those that no row has had, once all have been read.
+func (r *Reader) Absent() []Absent { return r.source.absent() }
 
 // Close releases the reader, not the file.
 func (r *Reader) Close() error { return r.source.close() }

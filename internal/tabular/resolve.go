@@ -22,6 +22,7 @@ const maxDepth = 1000
 // takes what may be null for what may not: a null is an error where it occurs.
 type resolver struct {
 	records map[[2]*schema.Schema]*resolvedRecord
+	lacks   lacks
 }
 
 // resolvedRecord carries records over.
@@ -122,14 +123,18 @@ func (c *resolver) record(w, r *schema.Schema) (convert, error) {
 		c.records[pair] = rec
 		columns := make([]column, 0, len(r.Fields()))
 		for _, f := range r.Fields() {
-			columns = append(columns, column{f.Name, f.Aliases, f.Type, f.Default})
+			columns = append(columns, fieldColumn(f))
 		}
 		written := w.Fields()
-		missing, err := c.fill(rec, written, columns, match(written, columns))
+		from := match(written, columns)
+		before := len(c.lacks.all)
+		c.lacks.add(columns, from)
+		missing, err := c.fill(rec, written, columns, from)
 		if err == nil && len(missing) > 0 {
 			err = &misfit{missing[0].name, missing[0].typ.Word(), "nothing"}
 		}
 		if err != nil {
+			c.lacks.all = c.lacks.all[:before] // another branch of a union may fit
 			return nil, err
 		}
 		rec.open = false
@@ -163,7 +168,11 @@ func (c *resolver) fill(rec *resolvedRecord, written []schema.Field, columns []c
 			}
 			next = at + 1
 		}
-		into, err := c.resolve(written[at].Type, col.typ)
+		var into convert
+		err := c.lacks.at(col.name, func() (err error) {
+			into, err = c.resolve(written[at].Type, col.typ)
+			return err
+		})
 		if err != nil {
 			return nil, within(col.name, err)
 		}

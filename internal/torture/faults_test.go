@@ -30,7 +30,7 @@ type (
 		Offset            int64
 		Operator, Key     string
 		Error             string
-		Bytes             []byte
+		RecordKey, Bytes  []byte
 	}
 )
 

@@ -24,20 +24,98 @@ type chapter struct {
 	beside func(t *testing.T, folder string, start func() *process) *process
 	// after are the arguments of the run that goes on when it was killed.
 	after []string
+	// ends is the exit code of the process if it is not killed.
+	ends int
+	// changes says that a short run kills behind each change that others see, not only
+	// at steps that no chapter before has had.
+	changes bool
 }
 
 // chapters are the life of the job: from nothing to an end, a restart with more
 // input and a recovery, another version of the job that takes over in place, a
-// request to stop, and a standby that takes over from an owner which dies with
-// deliveries pending. Few epochs are kept, so that clean-up has its part in each.
+// request to stop, a standby that takes over from an owner which dies with
+// deliveries pending, an upgrade and a rollback beside an owner that works, and an
+// owner that an upgrade or a rollback takes the job from; then an upgrade that fills a new
+// sink before it takes over. Few epochs are kept, so that
+// clean-up has its part in each; but a rollback needs all since the upgrade.
 func chapters() []chapter {
 	second := []string{"-second"}
+	upgrade, rollback := []string{"-third", "-upgrade"}, []string{"-second", "-rollback"}
+	again, back := append(slices.Clone(upgrade), "-replace"), append(slices.Clone(rollback), "-again")
+	fill := []string{"-fourth", "-upgrade", "-backfill"}
 	return []chapter{
 		{name: "fresh", orders: [2]int{0, 45}, beside: alone},
 		{name: "restart", orders: [2]int{45, 90}, beside: alone},
 		{name: "version", orders: [2]int{90, 120}, args: second, beside: alone, after: second},
 		{name: "stop", orders: [2]int{120, 150}, args: []string{"-second", "-follow", "-lease", "300ms"}, beside: asked, after: second},
 		{name: "standby", orders: [2]int{150, 180}, args: []string{"-second", "-lease", "2s"}, beside: relieved, after: second},
+		{name: "upgrade", orders: [2]int{180, 195}, args: changing(upgrade), beside: following("-second", 195), after: upgrade, changes: true},
+		{name: "rollback", orders: [2]int{205, 215}, args: changing(rollback), beside: following("-third", 215), after: rollback, changes: true},
+		{name: "upgraded", orders: [2]int{225, 235}, args: owning("-second"), beside: replaced(again, 235), after: []string{"-third"}, ends: 12},
+		{name: "rolled back", orders: [2]int{245, 255}, args: owning("-third"), beside: replaced(back, 255), after: second, ends: 12},
+		{name: "filled", orders: [2]int{265, 275}, args: changing(fill), beside: following("-second", 275), after: fill, changes: true},
+	}
+}
+
+// fedMeanwhile is how many orders of each user come while a branch follows.
+const fedMeanwhile = 10
+
+// changing are the arguments of an upgrade or a rollback that follows for a while.
+func changing(change []string) []string {
+	return append(slices.Clone(change), "-follow", "-lease", "300ms", "-soak", "200ms", "-epoch", "20ms", "-keep-epochs", "1000")
+}
+
+// owning are the arguments of an owner that another version is to take the job from.
+func owning(version string) []string {
+	return []string{version, "-follow", "-lease", "300ms", "-epoch", "20ms", "-keep-epochs", "1000"}
+}
+
+// following is a chapter whose process follows an owner of another version, while
+// orders come, and takes the job from it.
+func following(version string, fed int) func(*testing.T, string, func() *process) *process {
+	return func(t *testing.T, folder string, start func() *process) *process {
+		t.Helper()
+		owner := startSteps(t, folder, slices.Concat([]string{"run"}, owning(version))...)
+		owner.must(t, "committed", 1)
+		p := start()
+		p.says(t, "caught up", 1)
+		feedSteps(t, folder, fed, fed+fedMeanwhile)
+		drained(t, folder, p)
+		t.Cleanup(func() {
+			if code := owner.wait(t); code != 12 {
+				t.Errorf("the owner ended with exit code %d, expected 12\n%s", code, owner.said())
+			}
+		})
+		return p
+	}
+}
+
+// replaced is a chapter whose process owns the job until another version takes it.
+func replaced(change []string, fed int) func(*testing.T, string, func() *process) *process {
+	return func(t *testing.T, folder string, start func() *process) *process {
+		t.Helper()
+		p := start()
+		p.says(t, "committed", 1)
+		heir := startSteps(t, folder, slices.Concat([]string{"run"}, changing(change))...)
+		heir.must(t, "caught up", 1)
+		feedSteps(t, folder, fed, fed+fedMeanwhile)
+		heir.must(t, "msg=live", 1)
+		drained(t, folder, heir)
+		if code := heir.wait(t); code != 0 {
+			t.Fatalf("what took the job ended with exit code %d\n%s", code, heir.said())
+		}
+		return p
+	}
+}
+
+// drained has a process that has gone live read all there is, and end.
+func drained(t *testing.T, folder string, p *process) {
+	t.Helper()
+	if !p.says(t, "msg=live", 1) {
+		return
+	}
+	for !p.over() {
+		startSteps(t, folder, "stop", "--drain", "--store", "store", "--wait", "1s").wait(t)
 	}
 }
 
@@ -103,7 +181,7 @@ func record(t *testing.T) (all []*stage) {
 		s := &stage{chapter: c, before: filepath.Join(binaries.folder, "before", c.name)}
 		copyFolder(t, s.before, folder)
 		p := s.play(t, folder, "-record", "steps.txt")
-		if code := p.wait(t); code != 0 {
+		if code := p.wait(t); code != s.ends {
 			t.Fatalf("chapter %s: exit code %d\n%s", s.name, code, p.said())
 		}
 		verifySteps(t, folder)
@@ -148,6 +226,16 @@ type death struct {
 // some look at the clock a thousand times.
 const mostTimes = 100
 
+// shortTimes is that bound for a short run, where each change is one to be killed at.
+const shortTimes = 8
+
+// seenByOthers tells whether a step is behind a change in what other processes and
+// readers see. Between two of these nothing comes that a death could leave half done.
+func seenByOthers(step string) bool {
+	what, behind := strings.CutSuffix(step, " after")
+	return behind && (strings.HasPrefix(what, "link ") && what != "link scratch folder" || what == "remove pin")
+}
+
 // deaths are those to be tried: all, or, in a short run, one for each step, at
 // its first time, in the middle or at its last, in turn.
 func deaths(all []*stage, everything bool) (out []death) {
@@ -161,6 +249,11 @@ func deaths(all []*stage, everything bool) (out []death) {
 					out = append(out, death{s, step, nth})
 				}
 				continue
+			}
+			if s.changes && seenByOthers(step) {
+				for nth := 1; nth <= n; nth += 1 + n/shortTimes {
+					out = append(out, death{s, step, nth})
+				}
 			}
 			if seen[step] {
 				continue
@@ -233,7 +326,7 @@ func (d death) die(t *testing.T, reached *reached) {
 		copyFolder(t, folder, d.stage.before)
 		p := d.stage.play(t, folder, "-at", d.step, "-nth", strconv.Itoa(d.nth))
 		code := p.wait(t)
-		if code == 0 { // it has come less often, and may be gone altogether
+		if code == d.stage.ends { // it has come less often, and may be gone altogether
 			d.nth = max(1, d.nth/2)
 			continue
 		}

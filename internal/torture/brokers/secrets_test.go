@@ -155,7 +155,7 @@ func TestNoSecrets(t *testing.T) {
 		hidden.look(t, fmt.Sprint(args), p.said())
 	}
 	hidden.look(t, "the store", stored(t, s.store))
-	hidden.look(t, "the topics", topics(t, s.client, s.name))
+	hidden.look(t, "the topics", topicsOf(t, s.client, s.name))
 
 	// settings are those of Kafka in a file, whose lines stand behind the protocol.
 	settings := func(lines string) map[string]string {
@@ -266,8 +266,8 @@ func stored(t *testing.T, folder string) string {
 	return all.String()
 }
 
-// topics is all that the topics of a job hold, the one of its progress too.
-func topics(t *testing.T, client *kgo.Client, job string) string {
+// topicsOf is all that the topics of a job hold, the one of its progress too.
+func topicsOf(t *testing.T, client *kgo.Client, job string) string {
 	t.Helper()
 	names := []string{job + "-totals", job + "-dead", job + ".sluice"}
 	reader, err := kgo.NewClient(kgo.SeedBrokers(client.OptValue(kgo.SeedBrokers).([]string)...), kgo.ConsumeTopics(names...), kgo.FetchIsolationLevel(kgo.ReadCommitted()))

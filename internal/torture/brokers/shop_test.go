@@ -1,14 +1,11 @@
 package brokers
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/sluicestream/sluice/internal/services"
+	"github.com/sluicestream/sluice/internal/torture/topics"
 )
 
 // partitions of each topic.
@@ -28,17 +26,18 @@ const timeout = 3 * time.Second
 
 // shop is a job with what it reads and writes.
 type shop struct {
-	t      *testing.T
-	rng    *rand.Rand
-	name   string // of the job
-	store  string
-	kafka  string             // the cluster's address, for the job
-	db     *services.Database // nil: there is none
-	env    []string
-	client *kgo.Client // of the test itself
-	admin  *kadm.Client
-	users  int
-	fed    int
+	t       *testing.T
+	rng     *rand.Rand
+	name    string // of the job
+	store   string
+	kafka   string             // the cluster's address, for the job
+	db      *services.Database // nil: there is none
+	env     []string
+	cluster *topics.Cluster // as the test itself sees it
+	client  *kgo.Client
+	admin   *kadm.Client
+	users   int
+	fed     int
 }
 
 // seed is that of SLUICE_TORTURE_SEED, or a new one, which is printed.
@@ -59,12 +58,8 @@ func seed(t *testing.T) uint64 {
 func newShop(t *testing.T, kafka string, db *services.Database) *shop {
 	t.Helper()
 	s := &shop{t: t, rng: rand.New(rand.NewPCG(seed(t), 1)), name: services.Unique("pay"), store: filepath.Join(t.TempDir(), "store"), kafka: kafka, db: db, users: 200}
-	var err error
-	if s.client, err = kgo.NewClient(kgo.SeedBrokers(kafka), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil))); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.client.Close)
-	s.admin = kadm.NewClient(s.client)
+	s.cluster = topics.Open(t, kafka)
+	s.client, s.admin = s.cluster.Client, s.cluster.Admin
 	for _, topic := range []string{"orders", "receipts", "accounts"} {
 		s.createTopic(topic)
 	}
@@ -90,36 +85,16 @@ func (s *shop) topic(name string) string { return s.name + "-" + name }
 
 func (s *shop) createTopic(name string) {
 	s.t.Helper()
-	s.eventually("topic "+name+" is made", func() bool {
-		_, err := s.admin.CreateTopic(s.t.Context(), partitions, 1, nil, s.topic(name))
-		return err == nil || strings.Contains(err.Error(), "TOPIC_ALREADY_EXISTS")
-	})
-	s.eventually("topic "+name+" is known", func() bool { return s.known(name) == partitions })
+	s.cluster.Create(s.t, s.topic(name), partitions)
 }
 
 // known is the number of partitions that the broker knows a topic to have.
-func (s *shop) known(name string) int {
-	found, err := s.admin.ListTopics(s.t.Context(), s.topic(name))
-	if err != nil || found.Error() != nil {
-		return 0
-	}
-	return len(found[s.topic(name)].Partitions)
-}
+func (s *shop) known(name string) int { return s.cluster.Partitions(s.t, s.topic(name)) }
 
 // eventually waits until something holds.
 func (s *shop) eventually(what string, holds func() bool) {
 	s.t.Helper()
-	const step = 20 * time.Millisecond
-	for range int(patience / step) {
-		if holds() {
-			return
-		}
-		select {
-		case <-time.After(step):
-		case <-s.t.Context().Done():
-		}
-	}
-	s.t.Fatalf("waited in vain: %s", what)
+	topics.Eventually(s.t, what, holds)
 }
 
 // feed writes orders. They are there when it returns.
@@ -187,53 +162,7 @@ func (s *shop) read(name string) []*kgo.Record { return s.readAll(s.topic(name))
 // readAll is read for a topic by its whole name.
 func (s *shop) readAll(topic string) []*kgo.Record {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	from := map[int32]kgo.Offset{}
-	left := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			from[o.Partition] = kgo.NewOffset().At(0)
-			left[o.Partition] = o.Offset
-		}
-	})
-	c, err := kgo.NewClient(kgo.SeedBrokers(s.kafka), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer c.Close()
-	parts := map[int32][]*kgo.Record{}
-	for len(left) > 0 {
-		fetches := c.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			s.t.Fatalf("reading %s: %v", topic, err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			end, ok := left[r.Partition]
-			if !ok {
-				return
-			}
-			if !r.Attrs.IsControl() {
-				parts[r.Partition] = append(parts[r.Partition], r)
-			}
-			if r.Offset+1 >= end {
-				delete(left, r.Partition)
-			}
-		})
-	}
-	var all []*kgo.Record
-	for _, p := range slices.Sorted(maps.Keys(parts)) {
-		all = append(all, parts[p]...)
-	}
-	return all
+	return s.cluster.Read(s.t, topic)
 }
 
 // query asks the database, and returns the rows, their columns apart by "|".
@@ -298,33 +227,8 @@ func (s *shop) table(name, columns string) map[string]string {
 	return rows
 }
 
-// decided waits until no transaction is open in the job's topics. Brokers write the
-// end of one down a little after they have confirmed it.
+// decided waits until no transaction is open in the job's topics.
 func (s *shop) decided() {
 	s.t.Helper()
-	s.eventually("no transaction is open", s.settled)
-}
-
-// settled tells whether no transaction is open in the job's topics: their readers
-// see all that there is.
-func (s *shop) settled() bool {
-	for _, name := range []string{"receipts", "accounts"} {
-		stable, err := s.admin.ListCommittedOffsets(s.t.Context(), s.topic(name))
-		if err != nil {
-			return false
-		}
-		ends, err := s.admin.ListEndOffsets(s.t.Context(), s.topic(name))
-		if err != nil {
-			return false
-		}
-		same := true
-		ends.Each(func(o kadm.ListedOffset) {
-			at, ok := stable.Lookup(o.Topic, o.Partition)
-			same = same && ok && at.Err == nil && o.Err == nil && at.Offset == o.Offset
-		})
-		if !same {
-			return false
-		}
-	}
-	return true
+	s.cluster.Decided(s.t, s.topic("receipts"), s.topic("accounts"))
 }

@@ -144,6 +144,8 @@ var dropping = []change{
 	{to: "narrowed", plan: []string{"state sum consent"}, exit: 22, flags: []string{"--drop", "sum.Cents"}, refused: "--drop sum.Cents", after: bob()},
 	{to: "symbol removed", plan: []string{"state sum consent"}, exit: 22, flags: []string{"--drop", "sum.Level"}, refused: "--drop sum.Level", after: bob()},
 	{to: "made required", plan: []string{"state sum consent"}, exit: 22, flags: []string{"--drop", "sum.Maybe"}, refused: "--drop sum.Maybe", after: bob()},
+	{from: "greatest two", to: "greatest one", plan: []string{"state top consent"}, exit: 22, flags: []string{"--drop", "top"}, refused: "--drop top", after: states{"top": {`"ann" 11`: `{"N":11}`, `"bob" 7`: `{"N":7}`, `"zoe" 2`: `{"N":2}`}}},
+	{from: "greatest two", to: "greatest three", plan: []string{"state top partial"}, exit: 21, after: states{"top": {`"ann" 1`: `{"N":1}`, `"ann" 5`: `{"N":5}`, `"ann" 11`: `{"N":11}`, `"bob" 7`: `{"N":7}`, `"zoe" 2`: `{"N":2}`}}},
 	{to: "state added", plan: []string{"state fresh partial"}, exit: 21, after: states{"fresh": {`"ann"`: `{"N":1}`, `"zoe"`: `{"N":1}`}}},
 }
 
@@ -153,6 +155,7 @@ var refusing = []change{
 	{to: "key's meaning", plan: []string{"key shops replay"}, exit: 23, refused: "shops, key: its meaning is 1 and was 0"},
 	{to: "other keys", plan: []string{"key shops replay"}, exit: 23, refused: "shops, key: string → long"},
 	{to: "map's elements", plan: []string{"key by_shop replay"}, exit: 23, refused: "by_shop, element: string → long"},
+	{from: "greatest two", to: "smallest two", plan: []string{"state top replay"}, exit: 23, refused: "top: it was descending and is ascending"},
 	{to: "another kind", plan: []string{"state cents refused"}, exit: 24, refused: "cents: a state of another kind"},
 	{to: "functions crossed", plan: []string{"operator cents refused", "operator orders refused"}, exit: 24, refused: "cents"},
 	{to: "key functions exchanged", plan: []string{"key shops refused"}, exit: 24, refused: "shops"},

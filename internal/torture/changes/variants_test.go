@@ -312,6 +312,12 @@ var variants = map[string]func(p *parts){
 		p.cents = folded(sluice.NewState[string, countSecond]("cents").Migrate(sluice.Migrate(failing)), (*countSecond).add)
 	},
 
+	// What keeps some of the entries of a key.
+	"greatest one":   keeping(sluice.NewSortedState[string, int64, count]("top", 1).Descending()),
+	"greatest two":   keeping(sluice.NewSortedState[string, int64, count]("top", 2).Descending()),
+	"greatest three": keeping(sluice.NewSortedState[string, int64, count]("top", 3).Descending()),
+	"smallest two":   keeping(sluice.NewSortedState[string, int64, count]("top", 2)),
+
 	// What begins empty.
 	"state added": func(p *parts) {
 		p.more = func(_ *sluice.Job, s *sluice.Stream[event]) {
@@ -647,3 +653,15 @@ func (p *CoreSpare) add(e event)     { p.Orders++; p.Cents += e.Cents }
 func (p *CoreNarrow) add(e event)    { p.Orders++; p.Cents += int32(e.Cents) }
 func (p *TagsLess) add(e event)      { p.Tags = append(p.Tags, struct{ Cents int64 }{e.Cents}) }
 func (p *MaybeRequired) add(e event) { p.Maybe = e.Cents }
+
+// keeping adds a state of users' sorted cents.
+func keeping(top sluice.SortedState[string, int64, count]) func(p *parts) {
+	return func(p *parts) {
+		p.more = func(_ *sluice.Job, s *sluice.Stream[event]) {
+			s.KeyBy(event.user).Process(func(p *sluice.Setup[string, string]) func(*sluice.Context[string, string], event) {
+				top := p.Sorted(top)
+				return func(_ *sluice.Context[string, string], e event) { top.Put(e.Cents, count{e.Cents}) }
+			}).Discard()
+		}
+	}
+}

@@ -36,14 +36,27 @@ type Ranked struct{ Orders, Cents, Largest int64 }
 // Add adds an order.
 func (r *Ranked) Add(o Order) { r.Orders++; r.Cents += o.Cents; r.Largest = max(r.Largest, o.Cents) }
 
-// Row is what the table's sink gets from either version.
+// Counted is the account of the third version.
+type Counted struct{ Orders, Cents, Largest, Counted int64 }
+
+// Add adds an order.
+func (c *Counted) Add(o Order) { c.Orders++; c.Cents += o.Cents; c.Counted++ }
+
+// Row is what the table's sink gets from the first version.
 type Row struct{ Orders, Cents int64 }
+
+// RankedRow is what it gets from the second, which writes all rows anew, and the third.
+type RankedRow struct {
+	Orders, Cents int64
+	Largest       int64 `avro:",default=0"`
+}
 
 // The folders, in the working directory.
 const (
 	inputs   = "in"
 	receipts = "out/receipts"
 	accounts = "out/accounts"
+	ledger   = "out/ledger"
 )
 
 // pollEvery is short: a test waits for what is followed.
@@ -51,8 +64,8 @@ const pollEvery = 5 * time.Millisecond
 
 // shape is what differs between builds of the job.
 type shape struct {
-	second bool // the second version
-	follow bool
+	second, third, fourth bool // the version; none: the first one
+	follow                bool
 	// hanging is a sink that never ends a delivery, waiting one that does so only
 	// when it is told to.
 	hanging, waiting bool
@@ -70,9 +83,17 @@ func build(s shape) *sluice.Job {
 		sink = hangs{sink, s.waiting}
 	}
 	keyed.Process(receiptFor).To("receipts", sink)
-	if s.second {
+	if s.third {
+		table := keyed.Fold(sluice.NewState[string, Counted]("accounts"), (*Counted).Add)
+		table.To("accounts", file.Upsert(accounts, func(_ string, c Counted) RankedRow { return RankedRow{c.Orders, c.Cents, c.Largest} }))
+		return job
+	}
+	if s.second || s.fourth {
 		table := keyed.Fold(sluice.NewState[string, Ranked]("accounts"), (*Ranked).Add)
-		table.To("accounts", file.Upsert(accounts, func(_ string, r Ranked) Row { return Row{r.Orders, r.Cents} }))
+		table.To("accounts", file.Upsert(accounts, func(_ string, r Ranked) RankedRow { return RankedRow(r) }))
+		if s.fourth {
+			table.To("ledger", file.Upsert(ledger, func(_ string, r Ranked) RankedRow { return RankedRow(r) }))
+		}
 		return job
 	}
 	table := keyed.Fold(sluice.NewState[string, Account]("accounts"), (*Account).Add)

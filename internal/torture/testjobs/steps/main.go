@@ -29,6 +29,12 @@ const storeFolder = "store"
 // settings are what differs from one run to the next.
 type settings struct {
 	shape        shape
+	upgrade      bool
+	rollback     bool
+	again        bool
+	replace      bool
+	backfill     bool
+	soak         time.Duration
 	takeOver     bool
 	lease, grace time.Duration
 	epochBytes   int64
@@ -57,6 +63,14 @@ func run(args []string) error {
 	var s settings
 	f := flag.NewFlagSet("run", flag.ExitOnError)
 	f.BoolVar(&s.shape.second, "second", false, "run the job's second version")
+	f.BoolVar(&s.shape.third, "third", false, "run the job's third version")
+	f.BoolVar(&s.shape.fourth, "fourth", false, "run the job's fourth version")
+	f.BoolVar(&s.upgrade, "upgrade", false, "take over from another version")
+	f.BoolVar(&s.rollback, "rollback", false, "go back to this version")
+	f.BoolVar(&s.again, "again", false, "go back once more")
+	f.BoolVar(&s.replace, "replace", false, "run a version that was replaced")
+	f.BoolVar(&s.backfill, "backfill", false, "fill sinks that are new before the branch takes over")
+	f.DurationVar(&s.soak, "soak", 0, "how long a branch follows before it takes over")
 	f.BoolVar(&s.shape.follow, "follow", false, "follow the input as it grows")
 	f.BoolVar(&s.shape.hanging, "hanging", false, "never end a delivery of receipts")
 	f.BoolVar(&s.shape.waiting, "waiting", false, "end deliveries of receipts when told to stop, not before")
@@ -80,7 +94,7 @@ func run(args []string) error {
 }
 
 func (s *settings) run() error {
-	world := faultenv.Wrap(env.Real(), faultenv.Places{Store: storeFolder, Sinks: []string{receipts, accounts}, Inputs: inputs}, s.steps.hooks())
+	world := faultenv.Wrap(env.Real(), faultenv.Places{Store: storeFolder, Sinks: []string{receipts, accounts, ledger}, Inputs: inputs}, s.steps.hooks())
 	if s.leaps {
 		world.Clock = faultenv.Stepping(world.Clock, leap)
 	}
@@ -90,9 +104,21 @@ func (s *settings) run() error {
 	}
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer restore()
-	return build(s.shape).Run(ctx, sluice.Options{
-		Env: world, Store: folder, Shards: 2, Workers: 2, Epoch: s.epoch, EpochBytes: s.epochBytes, BatchRecords: 8,
-		Grace: s.grace, Lease: s.lease, TakeOver: s.takeOver, Keep: time.Millisecond, KeepEpochs: s.keepEpochs, Savepoints: s.savepoints,
+	rewrite := map[string]string{}
+	if s.shape.second {
+		rewrite["accounts"] = "all"
+	}
+	start := func(job *sluice.Job, o sluice.Options) error { return job.Run(ctx, o) }
+	switch change := (sluice.Upgrade{Auto: true, Soak: s.soak, Again: s.again, Backfill: s.backfill}); {
+	case s.upgrade:
+		start = func(job *sluice.Job, o sluice.Options) error { return job.Upgrade(ctx, o, change) }
+	case s.rollback:
+		start = func(job *sluice.Job, o sluice.Options) error { return job.Rollback(ctx, o, change) }
+	}
+	return start(build(s.shape), sluice.Options{
+		Rewrite: rewrite,
+		Env:     world, Store: folder, Shards: 2, Workers: 2, Epoch: s.epoch, EpochBytes: s.epochBytes, BatchRecords: 8,
+		Grace: s.grace, Lease: s.lease, TakeOver: s.takeOver, Replace: s.replace, Keep: time.Millisecond, KeepEpochs: s.keepEpochs, Savepoints: s.savepoints,
 		Volatile:  true, // what a kill leaves does not hang on a disk, and in memory it is tried in a tenth of the time
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Committed: func(c sluice.Committed) { fmt.Println("committed", c.Epoch) },

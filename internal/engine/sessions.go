@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+)
+
+// takeSession folds a record into the session of its key that it belongs to: one that
+// it begins, one that it extends, or the one that several become by it.
+//
+// A record is late if the session is closed that it would be alone, whatever others are
+// open, or if one is that it would have come into. So a session that is closed has to be
+// held for a gap longer only, until no record can come any more that is not late and would
+// have been in it.
+func (w *windows[K, S, T]) takeSession(v *T) {
+	w.in.operator = w.Table.Operator
+	t, ok := w.time()
+	if !ok {
+		w.lose(v, &w.losses.untimed)
+		return
+	}
+	own, ok := w.Windows.One(t)
+	if !ok {
+		w.in.Fail(w.Table.Operator, w.Windows.Refusal(t))
+		return
+	}
+	if w.closed(own.End) {
+		w.lose(v, &w.losses.late)
+		return
+	}
+	over, closed := w.over[:0], false
+	for n := range w.table.all(w.key.Hash) {
+		e := w.table.at(n)
+		if e.row.Key != w.key.Key || !e.present || !own.Overlaps(spanOf(e.row.Window)) {
+			continue
+		}
+		closed = closed || e.parting&isDone != 0 || w.closed(int64(e.row.Window.End))
+		over = append(over, n)
+	}
+	w.over = over
+	if closed {
+		w.lose(v, &w.losses.late)
+		return
+	}
+	if len(over) == 0 {
+		n, e := w.table.enterRow(w.key.Hash, In[K]{w.key.Key, windowOf(own)})
+		w.Fold(&e.value, *v)
+		w.table.put(e)
+		w.due.add(own.End+w.Allowed, n)
+		return
+	}
+	if len(over) > 1 {
+		slices.SortFunc(over, func(a, b uint32) int {
+			return cmp.Compare(w.table.at(a).row.Window.Start, w.table.at(b).row.Window.Start)
+		})
+	}
+	first := w.table.at(over[0])
+	w.table.change(first, over[0])
+	for _, n := range over[1:] {
+		other := w.table.at(n)
+		w.table.change(other, n)
+		w.Merge(&first.value, &other.value)
+		own = own.Cover(spanOf(other.row.Window))
+		w.table.remove(other)
+	}
+	w.table.move(first, over[0], In[K]{w.key.Key, windowOf(own.Cover(spanOf(first.row.Window)))})
+	w.Fold(&first.value, *v)
+}

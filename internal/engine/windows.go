@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/window"
+)
+
+// WindowSpec describes an operator that folds records by key and window.
+type WindowSpec[K comparable, S, T any] struct {
+	// Table is the state; its entries are the windows that may still change, or the
+	// panes that these share.
+	Table *TableSpec[In[K], S]
+	// Windows says which windows a time is in.
+	Windows *window.Definition
+	// Allowed is how long a window waits for late records behind its end, in
+	// microseconds.
+	Allowed int64
+	// Fold folds a record into a window's value, and Merge makes one value of two, the
+	// later window's being the other's; nil: that can't be done.
+	Fold  func(*S, T)
+	Merge func(*S, *S)
+	// Results is where what a window has come to arrives, once it can't change any more.
+	Results *Node[Result[K, S]]
+	// Late is where records arrive that came too late, or have no time.
+	Late *Node[T]
+}
+
+// Result is what a window has come to.
+type Result[K comparable, S any] struct {
+	Key    K
+	Window Window
+	Value  S
+}
+
+// processing tells whether the windows are of the epoch's clock.
+func (w *WindowSpec[K, S, T]) processing() bool { return w.Windows.Clock == window.ProcessingTime }
+
+// AddWindows adds an operator that folds each record of keyed into the windows of its
+// key that its time is in.
+func AddWindows[K comparable, S, T any](g *Graph, keyed Keyed[K, T], spec *WindowSpec[K, S, T]) {
+	if spec.processing() {
+		g.ticks = true
+	}
+	if spec.Table.Panes {
+		spec.Table.entrySize += paneSize[S]()
+		spec.Table.decodeRow = panesOnly(spec.Table, spec.Windows)
+	}
+	keyed.Node.Consume(func(in *Instance) func(*T) {
+		w := &windows[K, S, T]{
+			WindowSpec: spec, in: in, key: keyed.Stage.keyContext(in), table: spec.Table.table(in),
+			finder: window.Begin(spec.Windows).Finder(), late: spec.Late.instantiate(in),
+		}
+		if spec.Results.Consumed() {
+			w.results = spec.Results.instantiate(in)
+		}
+		if in.build != nil {
+			return func(*T) {}
+		}
+		w.losses = in.lossesOf(spec.Table.Operator)
+		if spec.Table.Panes {
+			p := sharePanes(w)
+			in.timed = append(in.timed, p)
+			return p.take
+		}
+		w.table.whenLoaded, w.table.meets = w.loaded, w.meets
+		in.timed = append(in.timed, w)
+		if spec.Windows.Kind == window.SessionKind {
+			return w.takeSession
+		}
+		return w.take
+	})
+}
+
+// windows is the operator in one shard.
+type windows[K comparable, S, T any] struct {
+	*WindowSpec[K, S, T]
+	in      *Instance
+	key     *KeyContext[K]
+	table   *Table[In[K], S]
+	finder  window.Finder
+	results func(*Result[K, S]) // nil: nobody wants them
+	late    func(*T)
+	losses  *losses
+	due     dues // entries, by when something is to be done with them
+
+	last   Window // that a record was folded into
+	found  []window.Span
+	over   []uint32 // numbers of entries
+	slot   int      // of the result that was put out last; -1: there is none yet
+	result Result[K, S]
+}
+
+// now is the time that windows close by.
+func (w *windows[K, S, T]) now() int64 {
+	if w.processing() {
+		return w.in.clock
+	}
+	return w.in.mark
+}
+
+// time is the time of the record in hand; ok is false if it has none.
+func (w *windows[K, S, T]) time() (t int64, ok bool) {
+	if w.processing() {
+		return w.in.clock, true
+	}
+	return w.in.time, w.in.time != connector.NoTime
+}
+
+// closed tells whether nothing changes a window any more that ends then.
+func (w *windows[K, S, T]) closed(end int64) bool {
+	now := w.now()
+	return now != connector.NoTime && end <= now-w.Allowed
+}
+
+func (w *windows[K, S, T]) take(v *T) {
+	w.in.operator = w.Table.Operator
+	t, ok := w.time()
+	if !ok {
+		w.lose(v, &w.losses.untimed)
+		return
+	}
+	if span, ok := w.finder.One(t); ok {
+		if w.closed(span.End) {
+			w.lose(v, &w.losses.late)
+			return
+		}
+		w.fold(windowOf(span), v)
+		return
+	}
+	if w.found, ok = w.finder.Append(w.found[:0], t); !ok {
+		w.in.Fail(w.Table.Operator, w.Windows.Refusal(t))
+		return
+	}
+	// A record is in all of its windows, or in none and late: so is one whose windows are
+	// those of a definition that is no more.
+	if len(w.found) == 0 {
+		w.lose(v, &w.losses.late)
+		return
+	}
+	for _, span := range w.found {
+		if w.closed(span.End) {
+			w.lose(v, &w.losses.late)
+			return
+		}
+	}
+	for _, span := range w.found {
+		w.fold(windowOf(span), v)
+	}
+}
+
+// lose gives a record to whoever wants what is late.
+func (w *windows[K, S, T]) lose(v *T, count *int64) {
+	*count++
+	w.late(v)
+}
+
+// meets is the hash of the entry that a key's next record is likely to meet.
+func (w *windows[K, S, T]) meets(key uint64) uint64 {
+	if w.Windows.Kind == window.SessionKind {
+		return key
+	}
+	return windowHash(key, w.last)
+}
+
+func (w *windows[K, S, T]) fold(at Window, v *T) {
+	w.last = at
+	n, e := w.table.enterRow(windowHash(w.key.Hash, at), In[K]{w.key.Key, at})
+	isNew := !e.present
+	w.Fold(&e.value, *v)
+	w.table.put(e)
+	if isNew {
+		w.due.add(int64(at.End)+w.Allowed, n)
+	}
+}
+
+// loaded plans what is to be done with the entries that were stored.
+func (w *windows[K, S, T]) loaded() {
+	for n := range w.table.made {
+		if e := w.table.at(n); e.present {
+			w.plan(n, e)
+		}
+	}
+}
+
+// plan puts an entry among those to which something is to be done. A session is held
+// when it is closed for as long as it takes until no record can come any more that
+// would have been in it.
+func (w *windows[K, S, T]) plan(n uint32, e *entry[In[K], S]) {
+	end := int64(e.row.Window.End) + w.Allowed
+	if w.Windows.Kind == window.SessionKind && w.closed(int64(e.row.Window.End)) {
+		end += w.Windows.Gap
+	}
+	w.due.add(end, n)
+}
+
+func (w *windows[K, S, T]) nextTick() int64 {
+	if !w.processing() || len(w.due) == 0 {
+		return never
+	}
+	return w.due[0].at
+}
+
+// pass closes the windows whose time has passed.
+func (w *windows[K, S, T]) pass(in *Instance) {
+	now := w.now()
+	if now == connector.NoTime {
+		return
+	}
+	session := w.Windows.Kind == window.SessionKind
+	closing := w.over[:0]
+	for {
+		d, ok := w.due.next(now)
+		if !ok {
+			break
+		}
+		e := w.table.at(d.number)
+		end := int64(e.row.Window.End) + w.Allowed
+		switch {
+		case !e.present || e.parting&(isDone|isClosing) != 0: // it has gone, or is another's number by now
+		case end > now: // it was extended, or is another one by now
+			w.due.add(end, d.number)
+		case session && d.at > end:
+			if gone := end + w.Windows.Gap; gone > now {
+				w.due.add(gone, d.number)
+			} else {
+				w.table.finish(d.number)
+			}
+		default:
+			e.parting |= isClosing
+			closing = append(closing, d.number)
+		}
+	}
+	w.over = closing
+	w.close(closing)
+	for _, n := range closing {
+		if in.failed != nil {
+			return
+		}
+		e := w.table.at(n)
+		e.parting &^= isClosing
+		if !session || int64(e.row.Window.End)+w.Allowed+w.Windows.Gap <= now {
+			w.table.finish(n)
+		} else {
+			w.due.add(int64(e.row.Window.End)+w.Allowed+w.Windows.Gap, n)
+		}
+	}
+}
+
+// close puts out what windows have come to: by slot, and in a slot by time.
+func (w *windows[K, S, T]) close(closing []uint32) {
+	if w.results == nil || len(closing) == 0 {
+		return
+	}
+	order := w.table.inOrder(closing)
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := w.table.at(closing[a]), w.table.at(closing[b])
+		if s, r := SlotOf(x.hash), SlotOf(y.hash); s != r {
+			return int(s) - int(r)
+		}
+		return int(min(max(x.row.Window.End-y.row.Window.End, -1), 1))
+	})
+	w.slot = -1
+	for _, i := range order {
+		e := w.table.at(closing[i])
+		if w.putOut(e.hash, e.row, w.Table.own(e.value)); w.in.failed != nil {
+			return
+		}
+	}
+}
+
+// putOut puts out what a window has come to. Results of a slot follow one another.
+func (w *windows[K, S, T]) putOut(hash uint64, at In[K], value S) {
+	end := int64(at.Window.End) - 1
+	if s := int(SlotOf(hash)); s != w.slot {
+		w.slot = s
+		w.in.fireAt(s, end)
+	}
+	w.in.operator, w.in.time, w.key.Key = w.Table.Operator, end, at.Key
+	w.result = Result[K, S]{at.Key, at.Window, value}
+	w.results(&w.result)
+}

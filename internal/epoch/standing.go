@@ -1,0 +1,69 @@
+package epoch
+
+import (
+	"maps"
+	"slices"
+)
+
+// TimeStanding is where an event time stands after an epoch.
+type TimeStanding struct {
+	Name      string
+	Watermark Moment
+	// HeldBy is the partition, as source/partition, that holds the watermark where it
+	// is, the first of several; "" if all are idle.
+	HeldBy string
+	// Idle are the partitions that held it back no more in the epoch.
+	Idle []string
+}
+
+// TimesOf is where the event times of a version stand after the epoch, by name.
+func (m Manifest) TimesOf(v Version) (all []TimeStanding) {
+	idle := m.Idle
+	if n := len(m.Steps); n > 0 {
+		idle = m.Steps[n-1].Idle
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.Times)) {
+		at, ok := m.Watermarks[name]
+		if !ok {
+			at.Watermark = NoTime
+		}
+		s := TimeStanding{Name: name, Watermark: at.Watermark, Idle: idle[name]}
+		least := Moment(1<<63 - 1)
+		for _, source := range v.Times[name].Inputs {
+			for _, partition := range slices.Sorted(maps.Keys(m.Sources[source].Partitions)) {
+				of := PartitionName(source, partition)
+				if mark := at.of(source, partition); mark < least && !slices.Contains(s.Idle, of) {
+					least, s.HeldBy = mark, of
+				}
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// of is a partition's watermark.
+func (e EventTime) of(source, partition string) Moment {
+	if p, ok := e.Partitions[source][partition]; ok {
+		return p.Watermark
+	}
+	return NoTime
+}
+
+// WatermarksOf are the watermarks of the operators of a version that go by event times,
+// by name: the least of these each.
+func (m Manifest) WatermarksOf(v Version) map[string]Moment {
+	all := map[string]Moment{}
+	for name, o := range v.Operators {
+		for i, t := range o.Times {
+			at, ok := m.Watermarks[t]
+			if !ok {
+				at.Watermark = NoTime
+			}
+			if i == 0 || at.Watermark < all[name] {
+				all[name] = at.Watermark
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
+)
+
+// drainingTo is a request to read up to offsets and nothing behind them, and to stop.
+type drainingTo struct {
+	request epoch.Request
+	told    <-chan engine.ReadUntil // until the run has said whether it does
+	until   engine.Until            // nil: it hasn't yet
+}
+
+// offsets are those up to which a run that begins reads; nil: there are none.
+func (d *drainingTo) offsets() engine.Until {
+	if d == nil {
+		return nil
+	}
+	return d.until
+}
+
+// answer is where the run tells what came of asking it; nil if it was not asked.
+func (d *drainingTo) answer() <-chan engine.ReadUntil {
+	if d == nil {
+		return nil
+	}
+	return d.told
+}
+
+// drainsTo has the owner do what was asked; another process of the job just stops.
+func (p *pulse) drainsTo(request epoch.Request) {
+	if p.r.following.Load() {
+		p.done(request)
+		p.r.halt()
+		return
+	}
+	p.r.o.Log.Info("asked to read up to offsets, and to stop then", "request", request.N, "by", request.By)
+	select {
+	case p.drainTo <- request:
+	default: // there is one already
+	}
+}
+
+// askDrainTo asks the run, unless it was asked already.
+func (c *committer) askDrainTo(ctx context.Context, run *engine.Run, request epoch.Request) error {
+	if c.r.drainingTo != nil {
+		return c.notMet(ctx, request, "the job is about to stop at other offsets already")
+	}
+	c.r.drainingTo = &drainingTo{request: request, told: run.ReadUntil(request.To)}
+	return nil
+}
+
+// askedAgain hands a request on which a run that was given up has not answered to the next
+// one.
+func (r *runner) askedAgain() {
+	if d := r.drainingTo; d != nil && d.until == nil {
+		r.drainingTo = nil
+		r.pulse.drainsTo(d.request)
+	}
+}
+
+// drainTo goes by what the run has told of being asked.
+func (c *committer) drainTo(ctx context.Context, told engine.ReadUntil) error {
+	d := c.r.drainingTo
+	d.told, d.until = nil, told.Until
+	if told.Refused == nil {
+		c.r.o.Log.Info("nothing behind the offsets is read, and the job stops there", "request", d.request.N)
+		return nil
+	}
+	c.r.drainingTo = nil
+	c.r.o.Log.Warn("a request to read up to offsets, and to stop then, can't be met: the job goes on", "request", d.request.N, "error", told.Refused)
+	return c.notMet(ctx, d.request, told.Refused.Error())
+}
+
+// notMet notes that a request was not met.
+func (c *committer) notMet(ctx context.Context, request epoch.Request, why string) error {
+	c.r.pulse.asked.Store(max(c.r.pulse.asked.Load(), request.N))
+	head, _ := c.r.owner.Head()
+	m := carried(head)
+	m.Kind = epoch.Open
+	m.Request = c.r.pulse.forgets.noted(m.Request, 0, c.r.pulse.asked.Load())
+	m.Unmet = append(slices.Clip(m.Unmet), epoch.Unmet{Request: request.N, Why: why})
+	m.Unmet = m.Unmet[max(0, len(m.Unmet)-epoch.MaxUnmet):]
+	_, err := c.r.commit(ctx, m)
+	return err
+}
+
+// drainedTo calls the request done behind a run that has ended, if all was read that it
+// asks for: the job stops then as it does when it is told to.
+func (c *committer) drainedTo() {
+	d := c.r.drainingTo
+	if d == nil || d.until == nil {
+		return
+	}
+	head, _ := c.r.owner.Head()
+	for source, parts := range d.until {
+		for partition, to := range parts {
+			if head.Sources[source].Partitions[partition].Next < to {
+				return // it was stopped before
+			}
+		}
+	}
+	c.r.drainingTo = nil
+	c.r.pulse.done(d.request)
+	c.r.halt()
+}

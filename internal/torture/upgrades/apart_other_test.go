@@ -1,0 +1,9 @@
+//go:build !linux
+
+package upgrades
+
+import "syscall"
+
+var apart *syscall.SysProcAttr
+
+func canBeRemote() bool { return false }
