@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -92,8 +93,11 @@ func startTime(stat string) string {
 
 // ThisExecutable describes the running program: the sha256 of its file and the
 // revision of the source it was built from, "+dirty" if that had been changed.
-// The version is left to the caller, who knows the job.
-func ThisExecutable() (Build, error) {
+// The version is left to the caller, who knows the job. The file is read once: what
+// runs does not become another program when its file does.
+func ThisExecutable() (Build, error) { return thisExecutable() }
+
+var thisExecutable = sync.OnceValues(func() (Build, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return Build{}, fmt.Errorf("find this program's own file: %w", err)
@@ -108,7 +112,7 @@ func ThisExecutable() (Build, error) {
 		return Build{}, fmt.Errorf("read this program's own file: %w", err)
 	}
 	return Build{Revision: revision(), Executable: hex.EncodeToString(sum.Sum(nil))}, nil
-}
+})
 
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
