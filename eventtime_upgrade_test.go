@@ -60,10 +60,11 @@ func TestReplacedTimes(t *testing.T) {
 	step("a smaller one, with a batch before which it was 9", []int64{8, 12}, nil, 14) // 17 then
 	step("a smaller one", nil, []int64{8}, 15)
 	test.Replace(replacedJob("others", 0))
-	step("another name", nil, nil, 2) // no watermark, and so not late; 2 then
-	step("another name, further", []int64{0}, nil, 4)
+	step("another name", nil, []int64{9}, 2) // there is no watermark, but the window has closed
+	step("another name, further", nil, nil, 17)
 	test.Replace(replacedJob("ticks", 0))
-	step("the first name again", nil, nil, 2) // its watermark went with it
+	step("the first name again", nil, []int64{11}, 2) // its watermark went with it
+	step("the first name, further", []int64{16}, nil, 20)
 }
 
 // TestUpgradedTimes has a build of a smaller lateness, and with an event time of its

@@ -12,13 +12,14 @@ import (
 
 // Graph is a job's operators, as they are put together.
 type Graph struct {
-	sources []*sourceSpec
-	stages  []*stageSpec
-	states  []*StateSpec
-	sinks   []*SinkSpec
-	times   []*EventTime
-	ticks   bool // something is done when the clock has come to a moment
-	dead    *Node[DeadLetter]
+	sources  []*sourceSpec
+	stages   []*stageSpec
+	states   []*StateSpec
+	sinks    []*SinkSpec
+	times    []*EventTime
+	windowed []*windowedSpec
+	ticks    bool // something is done when the clock has come to a moment
+	dead     *Node[DeadLetter]
 }
 
 // sourceSpec is a source without its type.

@@ -1,21 +1,26 @@
 package engine
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
+
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/epoch"
 )
 
 // losses count, in one shard, the records of an epoch that an operator has got and could
-// not use.
+// not use; beside them stands the latest time of those that came into its windows.
 type losses struct {
 	operator string
 	late     int64 // the time that they belong to was closed
 	untimed  int64 // they have no time, and need one
+	seen     int64 // or [connector.NoTime]
 }
 
 // lossesOf are those of an operator of the shard.
 func (in *Instance) lossesOf(operator string) *losses {
-	l := &losses{operator: operator}
+	l := &losses{operator: operator, seen: connector.NoTime}
 	in.losses = append(in.losses, l)
 	return l
 }
@@ -25,6 +30,7 @@ type timeCounts struct {
 	mu            sync.Mutex
 	late, untimed map[string]int64 // by operator
 	ahead         []atomic.Int64   // by event time
+	seen          map[string]int64 // by operator
 }
 
 // lost adds what a shard has counted, which begins anew.
@@ -37,7 +43,74 @@ func (e *Epoch) lost(all []*losses) {
 			e.counts.mu.Unlock()
 			l.late, l.untimed = 0, 0
 		}
+		if l.seen != connector.NoTime {
+			e.counts.mu.Lock()
+			e.counts.see(l.operator, l.seen)
+			e.counts.mu.Unlock()
+			l.seen = connector.NoTime
+		}
 	}
+}
+
+// see notes a time that an operator has seen.
+func (c *timeCounts) see(operator string, t int64) {
+	if at, ok := c.seen[operator]; ok && at >= t {
+		return
+	}
+	if c.seen == nil {
+		c.seen = map[string]int64{}
+	}
+	c.seen[operator] = t
+}
+
+// Windows is how far windows have come with the epoch, by operator, given how far they
+// had before it and where the watermarks stand behind it.
+func (e *Epoch) Windows(before map[string]epoch.Windows, marks map[string]epoch.EventTime) map[string]epoch.Windows {
+	m := epoch.Manifest{Windows: before}
+	after := maps.Clone(before)
+	for _, spec := range e.run.graph.windowed {
+		was := m.WindowsOf(spec.operator)
+		now := was
+		now.Closed = max(now.Closed, epoch.Moment(spec.bound(e.Now, marks)))
+		if seen, ok := e.counts.seen[spec.operator]; ok {
+			now.Seen = max(now.Seen, epoch.Moment(seen))
+		}
+		if now == was {
+			continue
+		}
+		if after == nil {
+			after = map[string]epoch.Windows{}
+		}
+		after[spec.operator] = now
+	}
+	return after
+}
+
+// windowedSpec is an operator with windows.
+type windowedSpec struct {
+	operator string
+	times    func() []*EventTime
+	clock    bool // they go by the epochs' clock
+	allowed  int64
+}
+
+// bound is where windows end that are closed once all that is due has been done at a
+// clock and watermarks; [connector.NoTime]: none is.
+func (w *windowedSpec) bound(now int64, marks map[string]epoch.EventTime) int64 {
+	if w.clock {
+		return now
+	}
+	bound := int64(connector.NoTime)
+	for i, t := range w.times() {
+		at, ok := marks[t.Name]
+		if !ok || at.Watermark.IsZero() {
+			return connector.NoTime
+		}
+		if mark := int64(at.Watermark) - w.allowed; i == 0 || mark < bound {
+			bound = mark
+		}
+	}
+	return bound
 }
 
 func plus(sums map[string]int64, name string, n int64) map[string]int64 {

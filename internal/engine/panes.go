@@ -9,7 +9,6 @@ import (
 	"sort"
 	"unsafe"
 
-	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/state"
 	"github.com/sluicestream/sluice/internal/window"
 )
@@ -101,6 +100,7 @@ func (p *sharing[K, S, T]) take(v *T) {
 		p.lose(v, &p.losses.late)
 		return
 	}
+	p.see(t)
 	at := windowOf(p.pane.Span)
 	n, e := p.table.enterRow(windowHash(p.key.Hash, at), In[K]{p.key.Key, at})
 	isNew := !e.present
@@ -124,15 +124,6 @@ func (p *sharing[K, S, T]) find(t int64) bool {
 	first, _ := p.Windows.NextWindow(t, math.MinInt64) // who has a pane has windows
 	p.pane = located{pane, first.End}
 	return true
-}
-
-// bound is where windows have ended that are closed.
-func (p *sharing[K, S, T]) bound() int64 {
-	now := p.windows.now()
-	if now == connector.NoTime {
-		return math.MinInt64
-	}
-	return now - p.Allowed
 }
 
 // enter notes a pane that has come.
@@ -215,7 +206,7 @@ func (p *sharing[K, S, T]) loaded() {
 	for number := range p.held {
 		k := &p.held[number]
 		slices.SortFunc(k.panes, func(a, b pane[S]) int { return cmp.Compare(a.start, b.start) })
-		k.due = p.next(k, p.bound())
+		k.due = p.next(k, p.closedBefore)
 		p.due.add(k.due, uint32(number))
 	}
 }

@@ -45,7 +45,8 @@ type windowing struct {
 	late    int
 }
 
-func newWindowing(t testing.TB, d *window.Definition, allowed int64, shared bool) *windowing {
+// newWindowing is an operator whose windows are closed that end by then.
+func newWindowing(t testing.TB, d *window.Definition, allowed int64, shared bool, closed int64) *windowing {
 	t.Helper()
 	keys, err := schema.KeyOf[int64]("key")
 	if err != nil {
@@ -70,6 +71,7 @@ func newWindowing(t testing.TB, d *window.Definition, allowed int64, shared bool
 		Table: w.spec, Windows: d, Allowed: allowed, Fold: (*total).add, Merge: (*total).merge, Results: results, Late: late,
 	})
 	w.run = &Run{graph: g, shards: 1, changes: newFreeList[*state.Changes](2), rows: newFreeList[*outbox.Rows](1)}
+	w.run.o.Windows = map[string]epoch.Windows{w.spec.Operator: {Closed: epoch.Moment(closed)}}
 	w.in = &Instance{run: w.run, parts: map[part]any{}, mark: connector.NoTime, batch: &batch{epoch: w.run.newEpoch(0)}}
 	w.key = stage.keyContext(w.in)
 	w.push = node.instantiate(w.in)
@@ -110,7 +112,11 @@ func (w *windowing) forget(key int64) {
 // restarted is the operator with what this one has stored, in the order of a shuffle.
 func (w *windowing) restarted(r *rand.Rand, d *window.Definition, allowed int64) *windowing {
 	w.endEpoch()
-	next := newWindowing(w.t, d, allowed, w.spec.Panes)
+	closed := w.in.mark
+	if closed != connector.NoTime {
+		closed -= allowed
+	}
+	next := newWindowing(w.t, d, allowed, w.spec.Panes, closed)
 	next.in.mark, next.results, next.late = w.in.mark, w.results, w.late
 	for _, n := range r.Perm(int(w.table.made)) {
 		e := w.table.at(uint32(n))
@@ -214,7 +220,7 @@ func TestPanesAgreeWithWindows(t *testing.T) {
 
 func tryPanes(t *testing.T, r *rand.Rand, d *window.Definition, size int64, windowsAt func(int64) []window.Span, paneOf func(int64) int64) bool {
 	allowed := r.Int64N(2) * r.Int64N(8)
-	w := newWindowing(t, d, allowed, true)
+	w := newWindowing(t, d, allowed, true, connector.NoTime)
 	keys := sameSlot(w)
 	var all []seen
 	var want []Result[int64, total]
@@ -308,7 +314,7 @@ func TestPanesRefuseWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, shared := newWindowing(t, d, 0, false), newWindowing(t, d, 0, true)
+	whole, shared := newWindowing(t, d, 0, false, connector.NoTime), newWindowing(t, d, 0, true, connector.NoTime)
 	row := In[int64]{3, Window{0, 10}}
 	err = shared.table.load(&state.Entry{Key: whole.spec.appendKey(nil, &row), Element: whole.spec.appendElement(nil, &row), Value: []byte{2, 0, 0, 0, 0, 0, 0, 0, 0}})
 	const want = `state totals, key "3": there is an entry for [0, 10), expected one of the panes that the hopping windows share, here [0, 5): what is put into this state has to be of these`
@@ -342,7 +348,7 @@ func BenchmarkWindows(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			const keys, perMinute = 1000, 1000 // records of each key
-			w := newWindowing(b, c.d, 0, c.shared)
+			w := newWindowing(b, c.d, 0, c.shared, connector.NoTime)
 			hashes := make([]uint64, keys)
 			for i := range hashes {
 				hashes[i] = w.hash(int64(i))

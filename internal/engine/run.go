@@ -50,6 +50,8 @@ type Options struct {
 	Now int64
 	// Watermarks are how far the times of records have come, by event time.
 	Watermarks map[string]epoch.EventTime
+	// Windows are how far windows have come, by operator.
+	Windows map[string]epoch.Windows
 	// Until, if not nil, are the offsets up to which a run reads by itself, and ends.
 	Until Until
 	// Followed are the sources that a branch has which this run follows.

@@ -3,10 +3,15 @@ package engine
 import (
 	"cmp"
 	"slices"
+
+	"github.com/sluicestream/sluice/connector"
 )
 
 // takeSession folds a record into the session of its key that it belongs to: one that
 // it begins, one that it extends, or the one that several become by it.
+//
+// A session ends a gap behind its last record, by the gap that was in force when that
+// came.
 //
 // A record is late if the session is closed that it would be alone, whatever others are
 // open, or if one is that it would have come into. So a session that is closed has to be
@@ -24,7 +29,7 @@ func (w *windows[K, S, T]) takeSession(v *T) {
 		w.in.Fail(w.Table.Operator, w.Windows.Refusal(t))
 		return
 	}
-	if w.closed(own.End) {
+	if w.closed(own.End) || t <= w.lateBefore && w.lateBefore != connector.NoTime {
 		w.lose(v, &w.losses.late)
 		return
 	}
@@ -42,6 +47,7 @@ func (w *windows[K, S, T]) takeSession(v *T) {
 		w.lose(v, &w.losses.late)
 		return
 	}
+	w.see(t)
 	if len(over) == 0 {
 		n, e := w.table.enterRow(w.key.Hash, In[K]{w.key.Key, windowOf(own)})
 		w.Fold(&e.value, *v)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/window"
 )
 
@@ -47,10 +48,11 @@ func AddWindows[K comparable, S, T any](g *Graph, keyed Keyed[K, T], spec *Windo
 		spec.Table.entrySize += paneSize[S]()
 		spec.Table.decodeRow = panesOnly(spec.Table, spec.Windows)
 	}
+	g.windowed = append(g.windowed, &windowedSpec{spec.Table.Operator, keyed.Stage.Times, spec.processing(), spec.Allowed})
 	keyed.Node.Consume(func(in *Instance) func(*T) {
 		w := &windows[K, S, T]{
 			WindowSpec: spec, in: in, key: keyed.Stage.keyContext(in), table: spec.Table.table(in),
-			finder: window.Begin(spec.Windows).Finder(), late: spec.Late.instantiate(in),
+			late: spec.Late.instantiate(in),
 		}
 		if spec.Results.Consumed() {
 			w.results = spec.Results.instantiate(in)
@@ -59,6 +61,7 @@ func AddWindows[K comparable, S, T any](g *Graph, keyed Keyed[K, T], spec *Windo
 			return func(*T) {}
 		}
 		w.losses = in.lossesOf(spec.Table.Operator)
+		w.begin()
 		if spec.Table.Panes {
 			p := sharePanes(w)
 			in.timed = append(in.timed, p)
@@ -85,11 +88,27 @@ type windows[K comparable, S, T any] struct {
 	losses  *losses
 	due     dues // entries, by when something is to be done with them
 
+	// Where windows ended that were closed when the run began, and the latest time of
+	// records that were late for sessions of another gap; [connector.NoTime]: nowhere, and
+	// none.
+	closedBefore, lateBefore int64
+
 	last   Window // that a record was folded into
 	found  []window.Span
 	over   []uint32 // numbers of entries
 	slot   int      // of the result that was put out last; -1: there is none yet
 	result Result[K, S]
+}
+
+// begin has the windows go on from where they stand.
+func (w *windows[K, S, T]) begin() {
+	at := epoch.Manifest{Windows: w.in.run.o.Windows}.WindowsOf(w.Table.Operator)
+	w.closedBefore, w.lateBefore = int64(at.Closed), int64(at.Late)
+	succession := window.Begin(w.Windows)
+	if at.Succession != nil {
+		succession = *at.Succession
+	}
+	w.finder = succession.Finder()
 }
 
 // now is the time that windows close by.
@@ -108,10 +127,25 @@ func (w *windows[K, S, T]) time() (t int64, ok bool) {
 	return w.in.time, w.in.time != connector.NoTime
 }
 
+// bound is where windows have ended that are closed; [connector.NoTime]: nowhere yet.
+func (w *windows[K, S, T]) bound() int64 {
+	if now := w.now(); now != connector.NoTime {
+		return max(w.closedBefore, now-w.Allowed)
+	}
+	return w.closedBefore
+}
+
 // closed tells whether nothing changes a window any more that ends then.
 func (w *windows[K, S, T]) closed(end int64) bool {
-	now := w.now()
-	return now != connector.NoTime && end <= now-w.Allowed
+	bound := w.bound()
+	return bound != connector.NoTime && end <= bound
+}
+
+// see notes a time that is in a window.
+func (w *windows[K, S, T]) see(t int64) {
+	if t > w.losses.seen {
+		w.losses.seen = t
+	}
 }
 
 func (w *windows[K, S, T]) take(v *T) {
@@ -126,6 +160,7 @@ func (w *windows[K, S, T]) take(v *T) {
 			w.lose(v, &w.losses.late)
 			return
 		}
+		w.see(t)
 		w.fold(windowOf(span), v)
 		return
 	}
@@ -145,6 +180,7 @@ func (w *windows[K, S, T]) take(v *T) {
 			return
 		}
 	}
+	w.see(t)
 	for _, span := range w.found {
 		w.fold(windowOf(span), v)
 	}
@@ -189,7 +225,7 @@ func (w *windows[K, S, T]) loaded() {
 // would have been in it.
 func (w *windows[K, S, T]) plan(n uint32, e *entry[In[K], S]) {
 	end := int64(e.row.Window.End) + w.Allowed
-	if w.Windows.Kind == window.SessionKind && w.closed(int64(e.row.Window.End)) {
+	if w.Windows.Kind == window.SessionKind && w.closedBefore != connector.NoTime && int64(e.row.Window.End) <= w.closedBefore {
 		end += w.Windows.Gap
 	}
 	w.due.add(end, n)

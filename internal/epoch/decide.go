@@ -157,7 +157,7 @@ func Supersede(list []Build, replaced, own Build) []Build {
 func Opening(head Manifest, me Build, live *Generation) Manifest {
 	m := Manifest{
 		Kind: Open, Position: head.Position, Version: head.Version, Build: head.Build, Superseded: head.Superseded,
-		Live: live, Covers: head.Covers, Now: head.Now, Sources: head.Sources, Watermarks: head.Watermarks,
+		Live: live, Covers: head.Covers, Now: head.Now, Sources: head.Sources, Watermarks: head.Watermarks, Windows: head.Windows,
 		State: head.State, Partial: head.Partial, Request: head.Request, Unmet: head.Unmet, Sinks: withoutOutboxes(head.Sinks),
 	}
 	if me.Version == head.Version {

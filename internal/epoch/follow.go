@@ -95,7 +95,7 @@ func Following(own Manifest, covered []Manifest) Manifest {
 	m := Manifest{
 		Kind: Data, Position: last.Position, Now: max(own.Now, last.Now), Version: own.Version, Build: own.Build,
 		Covers: map[string]Position{last.Task: last.Position}, Superseded: own.Superseded,
-		Sources: own.Sources, Watermarks: own.Watermarks, State: own.State, Partial: own.Partial,
+		Sources: own.Sources, Watermarks: own.Watermarks, Windows: own.Windows, State: own.State, Partial: own.Partial,
 		Request: max(own.Request, last.Request), Unmet: last.Unmet, Sinks: copiedSinks(own.Branch, own.Sinks, last.Sinks),
 	}
 	for _, c := range covered {
@@ -140,7 +140,7 @@ func BaseOf(from Head, me Build, branch string, starts map[string]string) Manife
 	m := Manifest{
 		Kind: Base, Parent: from.Hash, Position: f.Position, Version: me.Version, Build: me, Now: f.Now,
 		Covers: map[string]Position{f.Task: f.Position}, Superseded: Covering(nil, f, me),
-		Sources: f.Sources, Watermarks: f.Watermarks, State: f.State, Partial: f.Partial, Request: f.Request,
+		Sources: f.Sources, Watermarks: f.Watermarks, Windows: f.Windows, State: f.State, Partial: f.Partial, Request: f.Request,
 		Unmet: f.Unmet, Sinks: copiedSinks("", nil, f.Sinks),
 	}
 	for name, start := range starts {

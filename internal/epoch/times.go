@@ -3,6 +3,8 @@ package epoch
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/sluicestream/sluice/internal/window"
 )
 
 // EventTime is how far the times of records have come that get them in one place.
@@ -44,6 +46,40 @@ func (p *PartitionTime) UnmarshalJSON(data []byte) error {
 	err := json.Unmarshal(data, &read)
 	*p = PartitionTime(read)
 	return err
+}
+
+// Windows is how far an operator's windows have come. What is left out of JSON is
+// [NoTime].
+type Windows struct {
+	// Seen is the latest time of a record that has come into one.
+	Seen Moment `json:"seen,omitzero"`
+	// Closed is where windows end that are closed: they stay so, wherever the watermark of
+	// another version is and however long its windows wait. Late is the latest time of
+	// records that are late for sessions, whatever their gap: they were under another one.
+	Closed Moment `json:"closed,omitzero"`
+	Late   Moment `json:"late,omitzero"`
+	// Succession are the definitions of the windows; nil: only that of the version.
+	Succession *window.Succession `json:"succession,omitempty"`
+}
+
+// noWindows is how far windows have come that nothing has come into.
+var noWindows = Windows{Seen: NoTime, Closed: NoTime, Late: NoTime}
+
+// UnmarshalJSON implements json.Unmarshaler: what is left out is [NoTime].
+func (w *Windows) UnmarshalJSON(data []byte) error {
+	type plain Windows
+	read := plain(noWindows)
+	err := json.Unmarshal(data, &read)
+	*w = Windows(read)
+	return err
+}
+
+// WindowsOf is how far an operator's windows have come.
+func (m Manifest) WindowsOf(operator string) Windows {
+	if w, ok := m.Windows[operator]; ok {
+		return w
+	}
+	return noWindows
 }
 
 // What the names of counts begin with that are by operator, or by event time: see

@@ -87,6 +87,7 @@ type Manifest struct {
 	// Idle are the partitions, by event time, as source/partition, that held no watermark
 	// back in the epoch.
 	Idle       map[string][]string   `json:"idle,omitempty"`
+	Windows    map[string]Windows    `json:"windows,omitempty"` // by the operator's name
 	State      map[string]StateEntry `json:"state,omitempty"`
 	Partial    map[string]Partial    `json:"partial,omitempty"`
 	Superseded []Build               `json:"superseded,omitempty"`

@@ -49,7 +49,7 @@ type Input struct {
 
 // Compare makes a plan. It finds every difference.
 func Compare(in Input) *Plan {
-	c := &comparison{Input: in, plan: &Plan{Job: in.Job, At: in.At, partial: map[string]epoch.Partial{}, tables: map[string][]string{}}, drops: map[string]bool{}}
+	c := &comparison{Input: in, plan: &Plan{Job: in.Job, At: in.At, partial: map[string]epoch.Partial{}, windows: map[string]epoch.Windows{}, tables: map[string][]string{}}, drops: map[string]bool{}}
 	c.build()
 	c.sources()
 	c.times()

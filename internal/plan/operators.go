@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicestream/sluice/internal/carry"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/window"
 )
 
 // operators has a line for each operator.
@@ -37,7 +38,11 @@ func (c *comparison) operator(l *Line, old, now epoch.Part) {
 	c.refuseCrossed(l, l.Name)
 	c.inputs(l, old.Inputs, now.Inputs)
 	c.operatorTimes(l, old.Times, now.Times)
+	c.windows(l, l.Name, old, now)
 	c.compareParameters(l, old, now, func(name string) bool {
+		if old.Kind == windowKind && now.Kind == windowKind && (window.IsParameter(name) || name == allowedParameter) {
+			return true
+		}
 		if !strings.HasPrefix(name, "timer ") {
 			return false
 		}

@@ -52,9 +52,7 @@ var parameters = map[Part]map[string]rule{
 		"": another,
 		// What a window's version may leave out where it is nothing: to have it is
 		// a change as well.
-		"offset":           another,
-		"panes":            another,
-		"allowed lateness": another,
+		panesParameter: another,
 	},
 	SinkPart: {
 		"":          elsewhere,

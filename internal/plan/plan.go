@@ -17,7 +17,8 @@ type Plan struct {
 	Lines []*Line
 
 	partial map[string]epoch.Partial
-	tables  map[string][]string // by state, the sinks with its table's rows
+	windows map[string]epoch.Windows // by operator
+	tables  map[string][]string      // by state, the sinks with its table's rows
 }
 
 // Line is what becomes of a part of the job.
@@ -129,3 +130,7 @@ func (p *Plan) Refuses() bool {
 // Partial are the states that are not what they would be had they seen all of
 // their inputs, as the manifest keeps it.
 func (p *Plan) Partial() map[string]epoch.Partial { return maps.Clone(p.partial) }
+
+// Windows are how far the windows of operators have come, as the manifest keeps it:
+// those that are of several definitions from here on have these.
+func (p *Plan) Windows() map[string]epoch.Windows { return maps.Clone(p.windows) }

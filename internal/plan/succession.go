@@ -55,6 +55,7 @@ func (c *comparison) succession(l *Line, now epoch.Part) {
 			if !mixed[o] {
 				mixed[o] = true
 				c.refuseCrossed(l, o)
+				c.windows(l, o, c.Old.Operators[o], now)
 			}
 		}
 		if len(origins) > 0 {

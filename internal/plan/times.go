@@ -66,7 +66,7 @@ func (c *comparison) operatorTimes(l *Line, old, now []string) {
 	}
 	l.Add(Resolves, fmt.Sprintf("%s, event time: %s → %s", l.Name, strings.Join(old, ", "), orNothing(now)), "")
 	if len(without(now, old)) > 0 {
-		l.Note("its watermark is the least of " + list(now) + ", and may lie behind what it was: a record may open a window anew that has closed")
+		l.Note("its watermark is the least of " + list(now) + ", and may lie behind what it was: what has closed stays closed")
 	}
 }
 

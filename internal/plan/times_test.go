@@ -87,5 +87,5 @@ var timeChanges = []change{
 		p.Times = []string{"orders", "clicks"}
 		b.Operators["spend"] = p
 	}, want: []string{"operator spend: resolves: spend, event time: orders → orders, clicks"},
-		notes: []string{"operator spend: its watermark is the least of orders, clicks, and may lie behind what it was: a record may open a window anew that has closed"}},
+		notes: []string{"operator spend: its watermark is the least of orders, clicks, and may lie behind what it was: what has closed stays closed"}},
 }

@@ -46,7 +46,7 @@ var arrows = []arrow{
 	{"kafka/embedded", "", "github.com/twmb/franz-go"},
 
 	// The inside, from the epoch log up.
-	{"internal/epoch", "env store", ""},
+	{"internal/epoch", "env store internal/window", ""},
 	{"internal/clean", "store internal/epoch", ""},
 	{"internal/memory", "internal/epoch", ""},
 	{"internal/scaffold", "", ""},
@@ -65,7 +65,7 @@ var arrows = []arrow{
 	{"internal/state/statetest", "env schema store internal/epoch internal/state", ""},
 	{"internal/carry", "connector schema internal/epoch internal/state", "github.com/cespare/xxhash/v2"},
 	{"internal/migrate", "env schema store internal/carry internal/epoch internal/state", ""},
-	{"internal/plan", "env schema store internal/avrofile internal/carry internal/epoch internal/migrate internal/state", ""},
+	{"internal/plan", "env schema store internal/avrofile internal/carry internal/epoch internal/migrate internal/state internal/window", ""},
 	{"internal/engine", "connector env schema internal/carry internal/epoch internal/outbox internal/state internal/window", "github.com/cespare/xxhash/v2"},
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
 	{"internal/runner", "connector env schema store internal/carry internal/clean internal/compare internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/tabular internal/upgrade internal/vitals", "github.com/cespare/xxhash/v2"},
@@ -136,7 +136,7 @@ var edge = map[string]string{
 }
 
 // pure are the packages that can't reach the world.
-const pure = "bytes cmp crypto/sha256 encoding/... errors fmt iter maps math/bits math slices strconv strings unicode unicode/utf8"
+const pure = "bytes cmp crypto/sha256 encoding/... errors fmt iter maps math/bits math slices strconv strings unicode unicode/utf8 github.com/sluicestream/sluice/internal/window"
 
 func arrowRules() []rule {
 	return []rule{

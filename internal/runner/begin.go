@@ -39,7 +39,7 @@ func (r *runner) beginAnew(ctx context.Context, from epoch.Manifest, base *epoch
 	if !fresh {
 		cutTo(sources, from.Sources)
 	}
-	base.Sources, base.State, base.Watermarks = sources, map[string]epoch.StateEntry{}, nil
+	base.Sources, base.State, base.Watermarks, base.Windows = sources, map[string]epoch.StateEntry{}, nil, nil
 	base.Partial = map[string]epoch.Partial{}
 	for _, spec := range r.o.Graph.States() {
 		base.Partial[spec.Name] = epoch.Partial{Why: "began empty, " + b.What}

@@ -384,7 +384,7 @@ func (r *runner) carryOver(ctx context.Context, head epoch.Manifest, next *epoch
 	for _, name := range r.stored.dropped {
 		delete(next.State, name)
 	}
-	next.Partial = r.stored.partial
+	next.Partial, next.Windows = r.stored.partial, r.stored.windows
 	for _, spec := range r.o.Graph.States() {
 		w := r.stored.ways[spec.Name]
 		if w == nil || !w.Rewrites() {

@@ -305,7 +305,7 @@ func (c *committer) manifest(w written) epoch.Manifest {
 		m.Request = c.r.pulse.forgets.noted(m.Request, w.epoch.Request, c.r.pulse.asked.Load())
 	}
 	m.Kind, m.Now, m.Runs, m.Steps = epoch.Data, w.epoch.Now, w.epoch.Runs, w.epoch.Steps
-	m.Watermarks = w.watermarks
+	m.Watermarks, m.Windows = w.watermarks, w.epoch.Windows(m.Windows, w.watermarks)
 	if len(m.Steps) == 0 {
 		m.Idle = w.epoch.Idle
 	}

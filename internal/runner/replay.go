@@ -81,7 +81,7 @@ func (r *runner) replay(ctx context.Context, base epoch.Manifest, to epoch.Epoch
 	eo := r.o.engineOptions()
 	eo.Offsets, eo.Now, eo.EpochEvery = offsets(base.Sources), base.Now, 0
 	eo.JobID, eo.TransactionPrefix = r.job.ID(), r.job.TransactionPrefix()
-	eo.Skip, eo.Watermarks = maps.Clone(r.skip), base.Watermarks
+	eo.Skip, eo.Watermarks, eo.Windows = maps.Clone(r.skip), base.Watermarks, base.Windows
 	run, err := engine.NewRun(r.o.Graph, eo)
 	if err != nil {
 		return out, err
@@ -94,7 +94,7 @@ func (r *runner) replay(ctx context.Context, base epoch.Manifest, to epoch.Epoch
 	if err := run.StartReplay(ctx, r.recorded(ctx, base, to, expected)); err != nil {
 		return out, err
 	}
-	scratch := &scratch{runner: r, store: store.NewMemory()}
+	scratch := &scratch{runner: r, store: store.NewMemory(), windows: base.Windows}
 	for e := range run.Epochs() {
 		select {
 		case <-e.Done:
@@ -184,6 +184,8 @@ type scratch struct {
 	runner *runner
 	store  *store.Memory
 	names  int
+
+	windows map[string]epoch.Windows // as of the epoch before
 }
 
 // compare writes an epoch once more and tells what differs from the manifest.
@@ -197,6 +199,10 @@ func (s *scratch) compare(ctx context.Context, e *engine.Epoch, watermarks map[s
 	if !reflect.DeepEqual(m.Watermarks, watermarks) {
 		differences = append(differences, fmt.Sprintf("epoch %d: watermarks: %v were written, %v came of the replay", m.Epoch, m.Watermarks, watermarks))
 	}
+	if windows := e.Windows(s.windows, watermarks); !reflect.DeepEqual(m.Windows, windows) {
+		differences = append(differences, fmt.Sprintf("epoch %d: windows: %v were written, %v came of the replay", m.Epoch, m.Windows, windows))
+	}
+	s.windows = m.Windows
 	for i, spec := range r.o.Graph.States() {
 		segment := epoch.Segment{}
 		if rows(e.Changes(i)) > 0 {

@@ -21,6 +21,7 @@ type stored struct {
 	ways    map[string]*carry.Way // of this build's states
 	dropped []string              // states that this build lacks, by consent or because others have taken them over
 	partial map[string]epoch.Partial
+	windows map[string]epoch.Windows
 }
 
 // rewrites tells whether anything has to be written anew.
@@ -123,7 +124,7 @@ func (r *runner) compare(ctx context.Context, m epoch.Manifest) (*stored, error)
 	if p.Refuses() {
 		return nil, &RefusedError{p.At, p.Refusals()}
 	}
-	s := &stored{ways: in.Ways, partial: p.Partial()}
+	s := &stored{ways: in.Ways, partial: p.Partial(), windows: p.Windows()}
 	for name := range m.State {
 		if r.stateSpec(name) == nil {
 			s.dropped = append(s.dropped, name)

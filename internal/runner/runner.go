@@ -372,7 +372,10 @@ func (r *runner) attempt(ctx context.Context) (err error) {
 		return id.Offset < o.Offsets[id.Source][id.Partition].Next // its epoch is committed
 	})
 	o.Skip = maps.Clone(r.skip)
-	o.Now, o.Watermarks = head.Now, head.Watermarks
+	o.Now, o.Watermarks, o.Windows = head.Now, head.Watermarks, head.Windows
+	if head.Version != r.o.Build.Version { // it is to be adopted yet
+		o.Windows = r.stored.windows
+	}
 	c := newCommitter(ctx, r)
 	defer c.merging.close()
 	r.askedAgain()

@@ -53,6 +53,33 @@ func (d *Definition) Parameters() map[string]string {
 	return texts
 }
 
+// IsParameter tells whether the parameters of some windows have one of that name.
+func IsParameter(name string) bool {
+	switch name {
+	case kindParameter, sizeParameter, slideParameter, offsetParameter, gapParameter, countParameter, unitParameter, zoneParameter, functionParameter, clockParameter:
+		return true
+	}
+	return false
+}
+
+// HasEdges tells whether windows begin at instants that are the same whatever the records
+// are; see [Boundary].
+func (d *Definition) HasEdges() bool { return d.isFixed() || d.Kind == CalendarKind }
+
+// String says in short what the windows are.
+func (d *Definition) String() string {
+	parameters := d.Parameters()
+	delete(parameters, kindParameter)
+	if d.Clock == EventTime {
+		delete(parameters, clockParameter)
+	}
+	text := string(d.Kind)
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		text += ", " + name + " " + parameters[name]
+	}
+	return text
+}
+
 // Equal tells whether both put each time into the same windows, as far as their
 // parameters tell: of custom windows only the functions' names are compared.
 func (d *Definition) Equal(other *Definition) bool {

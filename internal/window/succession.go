@@ -80,11 +80,17 @@ func (s Succession) Append(dst []Span, t int64) (windows []Span, ok bool) {
 }
 
 // Finished is how many of the oldest parts can be dropped at a watermark: windows
-// that end there or earlier are done, and theirs all do. Where windows wait for late
-// records, the watermark is to be less by as much.
+// that end there or earlier are done, and theirs all do. So do the others of each time
+// that was in one, of which nothing would tell any more that it came too late. Where
+// windows wait for late records, the watermark is to be less by as much.
 func (s Succession) Finished(watermark int64) int {
 	for i := range s.parts {
-		if end := s.stretch(i).end; end == Forever || end > watermark {
+		end := s.stretch(i).end
+		if end == Forever || end > watermark {
+			return i
+		}
+		last, ok := s.Append(nil, end-1)
+		if !ok || slices.ContainsFunc(last, func(w Span) bool { return w.End > watermark }) {
 			return i
 		}
 	}

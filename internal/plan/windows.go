@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/window"
+)
+
+// windowKind is the kind of operators with windows, and what their versions say besides
+// what the windows are.
+const (
+	windowKind       = "window"
+	allowedParameter = "allowed lateness"
+	panesParameter   = "panes"
+)
+
+// windows has an operator's windows go on from those of the one whose state it has, which
+// was another one if it takes that over: those that are open are finished as they were
+// begun, and what was closed stays so.
+func (c *comparison) windows(l *Line, origin string, old, now epoch.Part) {
+	if old.Kind != windowKind || now.Kind != windowKind {
+		return
+	}
+	was, err := definitionOf(old)
+	if err != nil {
+		l.Add(Refused, origin+": "+err.Error(), "run the release that has written it")
+		return
+	}
+	is, err := definitionOf(now)
+	if err != nil {
+		l.Add(Refused, l.Name+": "+err.Error(), "")
+		return
+	}
+	stand := c.Head.WindowsOf(origin)
+	if is.Equal(was) {
+		// A change before this one may still be under way.
+	} else if reason := c.change(l, &stand, old, now, was, is); reason != "" {
+		l.Add(Refused, fmt.Sprintf("%s, windows: %s → %s: %s", l.Name, was, is, reason), another.do)
+		return
+	}
+	c.allowed(l, old, now)
+	c.standAt(l.Name, stand)
+}
+
+// standAt notes how far an operator's windows have come. One that takes over several
+// has come as far as any of these.
+func (c *comparison) standAt(operator string, stand epoch.Windows) {
+	if had, ok := c.plan.windows[operator]; ok {
+		stand.Seen, stand.Closed, stand.Late = max(stand.Seen, had.Seen), max(stand.Closed, had.Closed), max(stand.Late, had.Late)
+	}
+	if stand != (epoch.Windows{Seen: epoch.NoTime, Closed: epoch.NoTime, Late: epoch.NoTime}) {
+		c.plan.windows[operator] = stand
+	}
+}
+
+// change notes that windows are others from some time on, or says why they can't be.
+func (c *comparison) change(l *Line, stand *epoch.Windows, old, now epoch.Part, was, is *window.Definition) (refused string) {
+	switch {
+	case was.Clock != is.Clock:
+		return "what was found by the one clock can't be compared with the other"
+	case old.Parameters[panesParameter] != "" || now.Parameters[panesParameter] != "":
+		return "the panes that windows share are of these windows only"
+	case was.Kind == window.SessionKind && is.Kind == window.SessionKind:
+		if stand.Closed != epoch.NoTime {
+			stand.Late = max(stand.Late, stand.Closed-epoch.Moment(was.Gap))
+		}
+		l.Add(Resolves, fmt.Sprintf("%s, windows: %s → %s", l.Name, was, is), "")
+		l.Note("sessions that are open go on: each record reaches as far as the gap that is in force when it is read")
+		return ""
+	case !was.HasEdges() || !is.HasEdges():
+		return "there is no time at which the ones could end and the others begin, whatever the records are"
+	}
+	if stand.Seen == epoch.NoTime { // no window was ever begun
+		l.Add(Resolves, fmt.Sprintf("%s, windows: %s → %s: nothing has come into one yet", l.Name, was, is), "")
+		stand.Succession = nil
+		return ""
+	}
+	succession := window.Begin(was)
+	if stand.Succession != nil {
+		succession = *stand.Succession
+	}
+	succession = succession.Drop(succession.Finished(int64(stand.Closed)))
+	after := int64(stand.Seen)
+	if parts := succession.Parts(); len(parts) > 1 {
+		after = max(after, parts[len(parts)-2].Until)
+	}
+	at, ok := window.Boundary(was, is, after)
+	if !ok {
+		return fmt.Sprintf("behind %s there is no instant at which windows of both begin", instant(after))
+	}
+	succession, err := succession.Then(is, at)
+	if err != nil {
+		return err.Error()
+	}
+	stand.Succession = &succession
+	l.Add(Resolves, fmt.Sprintf("%s, windows: %s → %s, from %s on", l.Name, was, is, instant(at)), "")
+	l.Note(fmt.Sprintf("the latest time seen is %s: windows that begin before %s finish as they were, later ones are the new ones", instant(int64(stand.Seen)), instant(at)))
+	return ""
+}
+
+// allowed notes that windows wait for late records for another time.
+func (c *comparison) allowed(l *Line, old, now epoch.Part) {
+	was, had := old.Parameters[allowedParameter]
+	is, has := now.Parameters[allowedParameter]
+	if was == is {
+		return
+	}
+	l.Add(Resolves, fmt.Sprintf("%s, %s: %s → %s", l.Name, allowedParameter, orNone(was, had), orNone(is, has)), "")
+	l.Note("holds for windows that have not closed yet; those that have stay closed")
+}
+
+// definitionOf is what an operator's windows are, without a function of the author's.
+func definitionOf(p epoch.Part) (*window.Definition, error) {
+	parameters := maps.Clone(p.Parameters)
+	maps.DeleteFunc(parameters, func(name, _ string) bool { return !window.IsParameter(name) })
+	return window.Parse(parameters)
+}
+
+func instant(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339Nano) }
