@@ -73,6 +73,10 @@ func taskNamed(name string) func(task) (sample, error) {
 		return windowFloor
 	case "timers":
 		return timersJob
+	case "nexmark":
+		return nexmarkJob
+	case "nexmark.floor":
+		return nexmarkFloor
 	case "file":
 		return fileJob
 	case "file.floor":

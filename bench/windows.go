@@ -77,7 +77,7 @@ func (v *visitsOf) source(count int64) numbers[visit] {
 }
 
 // windowUsers are the keys of the windows that are measured.
-var windowUsers = map[string]int{"tumbling": 100_000, "session": 100_000}
+var windowUsers = map[string]int{"tumbling": 100_000, "session": 100_000, "hopping": 10_000, "hopping.floor": 10_000}
 
 // windowJob folds visits into windows of the variant's kind.
 func windowJob(t task) (sample, error) {
@@ -89,7 +89,9 @@ func windowJob(t task) (sample, error) {
 			KeyBy(visit.user)
 		state := sluice.NewState[sluice.In[string], takings]("takings")
 		switch t.Variant {
-		case "tumbling":
+		case "hopping":
+			keyed.Window(sluice.Hopping(time.Minute, time.Second)).FoldMerge(state, (*takings).add, (*takings).merge).Results().Discard()
+		case "tumbling", "hopping.floor":
 			keyed.Window(sluice.Tumbling(windowLength)).Fold(state, (*takings).add).Results().Discard()
 		case "session":
 			keyed.Window(sluice.Session(windowLength/8)).FoldMerge(state, (*takings).add, (*takings).merge).Results().Discard()
@@ -174,6 +176,18 @@ func measureTumbling(b *bench) ([]Result, error) {
 		Name: "window.tumbling", Value: s[cpuSeconds] * 1e9, Unit: "ns",
 		What: "CPU per record of a job that folds records into tumbling windows of 10 s by event time, 100k keys, a window's records 2^20, decoded beforehand; the store is memory, and an epoch a second long; floor: a loop over the same records and one map of keys and windows",
 	}.against(floor[cpuSeconds] * 1e9).atMost(1.5)}, nil
+}
+
+func measureHopping(b *bench) ([]Result, error) {
+	s, floor, err := b.byTurns(turn{"window", "hopping"}, turn{"window", "hopping.floor"}, cpuSeconds, b.turns())
+	if err != nil {
+		return nil, err
+	}
+	return []Result{Result{
+		Name: "window.hopping", Value: s[cpuSeconds] * 1e9, Unit: "ns",
+		What: "CPU per record of a job that folds records into windows of 60 s of which one begins each second, 10k keys with about 10 records a second each, by a fold that can be merged; floor: the job of window.tumbling over the same records",
+		Why:  "each second all keys put out a window, which is one result for 10 records; the tumbling job has one for 105",
+	}.against(floor[cpuSeconds] * 1e9).atMost(2)}, nil
 }
 
 func measureSession(b *bench) ([]Result, error) {

@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -43,4 +46,28 @@ func microsOf(t time.Time) (int64, bool) {
 // appendTime appends a time in RFC 3339's form, zeros at the end cut off.
 func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999999Z07:00")
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]: a text as String has it, in any zone, which
+// is what sinks write for people, or a whole number of microseconds since 1970 UTC, which
+// is how an Instant is encoded otherwise. Null leaves it as it is.
+func (i *Instant) UnmarshalJSON(src []byte) error {
+	text := string(src)
+	if text == "null" {
+		return nil
+	}
+	if quoted, ok := strings.CutPrefix(text, `"`); ok {
+		t, err := time.Parse(time.RFC3339Nano, strings.TrimSuffix(quoted, `"`))
+		if err != nil {
+			return fmt.Errorf("%s is no time: expected one as 2006-01-02T15:04:05.999999Z", text)
+		}
+		*i = InstantOf(t)
+		return nil
+	}
+	micros, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s is no time: expected a text as 2006-01-02T15:04:05.999999Z, or microseconds since 1970", text)
+	}
+	*i = Instant(micros)
+	return nil
 }

@@ -93,7 +93,7 @@ var arrows = []arrow{
 	{"examples/flights", public + " examples/...", "charm.land/lipgloss/v2 github.com/jackc/pgx/v5"},
 	{"examples/...", public + " examples/...", "charm.land/lipgloss/v2"},
 	// What bench measures against is written by hand with the client libraries.
-	{"bench/...", public + " bench/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress github.com/twmb/franz-go github.com/jackc/pgx/v5"},
+	{"bench/...", public + " bench/... examples/nexmark/... internal/...", "github.com/cespare/xxhash/v2 github.com/klauspost/compress github.com/twmb/franz-go github.com/jackc/pgx/v5"},
 }
 
 // exampleTests is what the tests of an example may import besides, where they need
