@@ -72,7 +72,7 @@ func TestDrainToPastABadRecord(t *testing.T) {
 	for _, one := range wanted {
 		to += int64(len(fmt.Sprintf("{\"Who\":%q,\"N\":%d}\n", one.Who, one.N)))
 	}
-	if _, err := log.AskDrainTo(t.Context(), map[string]int64{"tolls.jsonl": to}, "a test"); err != nil {
+	if _, err := log.AskDrainTo(t.Context(), map[string]int64{"tolls.jsonl": to}, false, "a test"); err != nil {
 		t.Fatal(err)
 	}
 	p.says("nothing behind the offsets is read")

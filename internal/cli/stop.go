@@ -17,6 +17,7 @@ import (
 // stopping are the flags of stop.
 type stopping struct {
 	drain bool
+	close bool
 	to    string
 	wait  time.Duration
 }
@@ -41,6 +42,11 @@ delivered, and the offsets are printed in the form that upgrade --offsets and im
 --offsets take as a file: another job, or another build, begins just there (as does run
 --fresh --from latest). Deliveries that take longer than --grace are pending: exit code 10.
 
+With --close-windows no window of event time stays open behind the last record: watermarks
+move to where the last ones end, as if a later record had come, and timers fire up to there.
+What they come to is delivered before the job stops. Should it go on all the same, records
+from before those ends are late.
+
 The command waits until the owner has let go, for at most --wait.`,
 		Args: arguments(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -51,6 +57,7 @@ The command waits until the owner has let go, for at most --wait.`,
 	f := c.Flags()
 	f.BoolVar(&s.drain, "drain", false, "read all input of the moment before (default false)")
 	f.StringVar(&s.to, "to", "", "with --drain, read up to `offsets` and nothing behind them: NOW, TOPIC:PARTITION=OFFSET,… or a file (default all input of the moment, and what comes meanwhile)")
+	f.BoolVar(&s.close, "close-windows", false, "with --drain, close all windows by event time behind the last record, which is --to NOW if nothing else is said (default false)")
 	f.DurationVar(&s.wait, "wait", 2*time.Minute, "the `time` to wait for the owner at most; 0: don't wait")
 	f.Bool("json", false, "write what came of it as a JSON object (default false)")
 	return c
@@ -71,6 +78,9 @@ type stopped struct {
 func (s stopping) ask(c *cobra.Command, p *place, name string) error {
 	if s.wait < 0 {
 		return usagef("--wait %v: 0 or more", s.wait)
+	}
+	if s.close && s.drain && s.to == "" {
+		s.to = "NOW"
 	}
 	to, err := s.until()
 	if err != nil {
@@ -123,6 +133,8 @@ func (s stopping) until() (map[string]int64, error) {
 	switch {
 	case s.to != "" && !s.drain:
 		return nil, usagef("--to %.80s: only with --drain", s.to)
+	case s.close && !s.drain:
+		return nil, usagef("--close-windows: only with --drain")
 	case s.to == "" || s.to == "NOW":
 		return nil, nil
 	}
@@ -138,7 +150,7 @@ func (s stopping) request(ctx context.Context, job *epoch.Job, to map[string]int
 	by := epoch.ThisProcess().String()
 	switch {
 	case s.to != "":
-		return job.AskDrainTo(ctx, to, by)
+		return job.AskDrainTo(ctx, to, s.close, by)
 	case s.drain:
 		return job.Ask(ctx, epoch.DrainRequest, by)
 	}

@@ -36,6 +36,8 @@ type Epoch struct {
 	// Idle are the partitions, by event time, that held no watermark back; see
 	// [epoch.Manifest].
 	Idle map[string][]string
+	// Advanced is to where watermarks were moved when it began, by event time.
+	Advanced map[string]epoch.Moment
 	// Offsets are where the partitions of each source stand at the epoch's end.
 	Offsets map[string]map[string]connector.Offset
 	// Records, DeadLetters and Bytes count what was read, what of it went to

@@ -159,7 +159,7 @@ func (f *following) cover(ctx context.Context, covered []epoch.Manifest) error {
 		}
 	}
 	if f.epoch == nil {
-		f.idle = m.Idle
+		f.idle, f.to = m.Idle, m.Advanced
 		if !f.openFollowing(ctx, m.Now) {
 			return cmp.Or(ctx.Err(), errEnded)
 		}
@@ -169,7 +169,7 @@ func (f *following) cover(ctx context.Context, covered []epoch.Manifest) error {
 			return errEnded
 		}
 		f.last = max(f.last, m.Now)
-		f.epoch.Now, f.idle = f.last, m.Idle
+		f.epoch.Now, f.idle, f.to = f.last, m.Idle, m.Advanced
 		if !f.passTime() {
 			return errEnded
 		}
@@ -192,7 +192,7 @@ func (f *following) cover(ctx context.Context, covered []epoch.Manifest) error {
 			return err
 		}
 	}
-	f.epoch.Steps = append(f.epoch.Steps, epoch.Step{Now: f.last, Runs: len(f.epoch.Runs) - f.runs, Idle: f.idle, Found: f.know()})
+	f.epoch.Steps = append(f.epoch.Steps, epoch.Step{Now: f.last, Runs: len(f.epoch.Runs) - f.runs, Idle: f.idle, Found: f.know(), Advanced: f.to})
 	f.runs = len(f.epoch.Runs)
 	return nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -92,6 +93,38 @@ type windowedSpec struct {
 	times    func() []*EventTime
 	clock    bool // they go by the epochs' clock
 	allowed  int64
+	// last is where the last window ends that a time up to one is in.
+	last func(at epoch.Windows) int64
+}
+
+// Beyond is to where watermarks have to come, by event time, so that all windows close
+// which have come so far as given, by operator. Those that are there already are left out,
+// as are windows by the clock.
+func (g *Graph) Beyond(windows map[string]epoch.Windows, marks map[string]epoch.EventTime) map[string]epoch.Moment {
+	var all map[string]epoch.Moment
+	m := epoch.Manifest{Windows: windows}
+	for _, spec := range g.windowed {
+		at := m.WindowsOf(spec.operator)
+		if spec.clock || at.Seen.IsZero() {
+			continue
+		}
+		to := epoch.Moment(spec.last(at) + spec.allowed)
+		if to > math.MaxInt64-1 || at.Closed >= to-epoch.Moment(spec.allowed) {
+			continue
+		}
+		for _, t := range spec.times() {
+			if mark, ok := marks[t.Name]; ok && mark.Watermark >= to {
+				continue
+			}
+			if all == nil {
+				all = map[string]epoch.Moment{}
+			}
+			if before, ok := all[t.Name]; !ok || before < to {
+				all[t.Name] = to
+			}
+		}
+	}
+	return all
 }
 
 // bound is where windows end that are closed once all that is due has been done at a

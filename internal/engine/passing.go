@@ -66,7 +66,7 @@ func (s *sequencer) passTime() bool {
 	if !s.run.graph.Timed() {
 		return true
 	}
-	b := &batch{epoch: s.epoch, begin: &beginning{names: slices.Clip(s.names), known: s.known, idle: s.idleNumbers()}}
+	b := &batch{epoch: s.epoch, begin: &beginning{names: slices.Clip(s.names), known: s.known, idle: s.idleNumbers(), to: s.to}}
 	s.epoch.batches = append(s.epoch.batches, b)
 	s.expect(s.epoch)
 	return s.tell(b)

@@ -21,6 +21,8 @@ type Recorded struct {
 	// watermarks back from this epoch on.
 	Idle  map[string][]string
 	Found []string
+	// Advanced is as in a manifest.
+	Advanced map[string]epoch.Moment
 	// Rewritten is the part of a table's sink that was written anew; nil: none.
 	Rewritten *Rewriting
 }
@@ -65,10 +67,10 @@ func (r *Run) replay(ctx context.Context, recorded iter.Seq2[Recorded, error]) e
 func (s *sequencer) replayEpoch(e Recorded) error {
 	steps := e.Steps
 	if len(steps) == 0 {
-		steps = []epoch.Step{{Now: e.Now, Runs: len(e.Runs), Idle: e.Idle}}
+		steps = []epoch.Step{{Now: e.Now, Runs: len(e.Runs), Idle: e.Idle, Advanced: e.Advanced}}
 	}
 	s.holds(e.Found)
-	s.idle = steps[0].Idle
+	s.idle, s.to = steps[0].Idle, steps[0].Advanced
 	if !s.begin(steps[0].Now) {
 		return errEnded
 	}
@@ -82,7 +84,7 @@ func (s *sequencer) replayEpoch(e Recorded) error {
 				return errEnded
 			}
 			s.holds(steps[i-1].Found)
-			s.last, s.epoch.Now, s.idle = step.Now, step.Now, step.Idle
+			s.last, s.epoch.Now, s.idle, s.to = step.Now, step.Now, step.Idle, step.Advanced
 			if !s.passTime() {
 				return errEnded
 			}

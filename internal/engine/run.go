@@ -54,6 +54,9 @@ type Options struct {
 	Windows map[string]epoch.Windows
 	// Until, if not nil, are the offsets up to which a run reads by itself, and ends.
 	Until Until
+	// Advance is to where watermarks are moved, by event time, in an epoch behind all that
+	// is read, with which a run that reads to somewhere ends.
+	Advance map[string]epoch.Moment
 	// Followed are the sources that a branch has which this run follows.
 	Followed map[string]bool
 }

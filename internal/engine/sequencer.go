@@ -35,7 +35,8 @@ type sequencer struct {
 	ids   map[partName]int
 	names []partName
 	known []bool
-	idle  map[string][]string // of the epoch or step that begins next
+	idle  map[string][]string     // of the epoch or step that begins next
+	to    map[string]epoch.Moment // to where that moves watermarks
 }
 
 func (r *Run) newSequencer(ctx context.Context) *sequencer {
@@ -117,7 +118,19 @@ func (s *sequencer) readOn() error {
 		}
 	}
 	s.close()
+	s.advance()
 	return nil
+}
+
+// advance moves the watermarks as the run was told to, in an epoch without input.
+func (s *sequencer) advance() {
+	if s.run.o.Advance == nil {
+		return
+	}
+	s.to = s.run.o.Advance
+	if s.openEpoch() {
+		s.close()
+	}
 }
 
 // found notes a partition that has come up, in the epoch that is open or the next.
@@ -297,7 +310,7 @@ func (r *Run) whileReading(ctx context.Context) (context.Context, context.Cancel
 func (s *sequencer) begin(now int64) bool {
 	s.last, s.bytes = now, 0
 	s.epoch = s.run.newEpoch(now)
-	s.epoch.Idle = s.idle
+	s.epoch.Idle, s.epoch.Advanced = s.idle, s.to
 	return s.passTime()
 }
 

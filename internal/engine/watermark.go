@@ -34,6 +34,7 @@ type beginning struct {
 	names []partName // by partition; who has a shorter list has the same beginning
 	known []bool
 	idle  [][]bool
+	to    map[string]epoch.Moment // to where watermarks move, whatever the partitions say
 }
 
 func newWatermarks(specs []*EventTime, start map[string]epoch.EventTime) *watermarks {
@@ -53,8 +54,11 @@ func (w *watermarks) begin(b *beginning) {
 		w.grow(id, b.names[id])
 	}
 	w.known, w.idle = b.known, b.idle
-	for i := range w.specs {
+	for i, s := range w.specs {
 		w.move(i)
+		if to, ok := b.to[s.Name]; ok {
+			w.marks[i] = max(w.marks[i], int64(to))
+		}
 	}
 }
 

@@ -35,6 +35,28 @@ type Result[K comparable, S any] struct {
 	Value  S
 }
 
+// last is where the last window ends that a time up to the latest one seen is in.
+func (w *WindowSpec[K, S, T]) last(at epoch.Windows) int64 {
+	seen := int64(at.Seen)
+	succession := window.Begin(w.Windows)
+	if at.Succession != nil {
+		succession = *at.Succession
+	}
+	end := seen + 1
+	spans, _ := succession.Append(nil, seen)
+	for _, s := range spans {
+		end = max(end, s.End)
+	}
+	if w.Table.Panes { // a window may begin with a pane, and end as late as its last one says
+		if pane, ok := w.Windows.Pane(seen); ok {
+			if last, ok := w.Windows.LastEnd(pane.Start); ok {
+				end = max(end, last)
+			}
+		}
+	}
+	return end
+}
+
 // processing tells whether the windows are of the epoch's clock.
 func (w *WindowSpec[K, S, T]) processing() bool { return w.Windows.Clock == window.ProcessingTime }
 
@@ -48,7 +70,7 @@ func AddWindows[K comparable, S, T any](g *Graph, keyed Keyed[K, T], spec *Windo
 		spec.Table.entrySize += paneSize[S]()
 		spec.Table.decodeRow = panesOnly(spec.Table, spec.Windows)
 	}
-	g.windowed = append(g.windowed, &windowedSpec{spec.Table.Operator, keyed.Stage.Times, spec.processing(), spec.Allowed})
+	g.windowed = append(g.windowed, &windowedSpec{spec.Table.Operator, keyed.Stage.Times, spec.processing(), spec.Allowed, spec.last})
 	keyed.Node.Consume(func(in *Instance) func(*T) {
 		w := &windows[K, S, T]{
 			WindowSpec: spec, in: in, key: keyed.Stage.keyContext(in), table: spec.Table.table(in),

@@ -28,7 +28,7 @@ func fullManifest() Manifest {
 		Sources:    map[string]SourceState{"orders": {map[string]Offset{"b.json": {Next: 100, LeaderEpoch: 3, Identity: "i"}, "a.json": {Next: 90}}}},
 		Watermarks: map[string]EventTime{"orders": {-1, map[string]map[string]PartitionTime{"orders": {"a.json": {0, 1}, "b.json": {NoTime, NoTime}}}}, "none": {Watermark: NoTime}},
 		Idle:       map[string][]string{"orders": {"orders/b.json"}},
-		Steps:      []Step{{8, 1, map[string][]string{"orders": {"orders/b.json"}}, []string{"orders/a.json"}}, {9, 1, nil, nil}},
+		Steps:      []Step{{8, 1, map[string][]string{"orders": {"orders/b.json"}}, []string{"orders/a.json"}, nil}, {9, 1, nil, nil, nil}},
 		State: map[string]StateEntry{"spend": {Key: `"string"`, Element: `"int"`, Value: `{"type":"record"}`, Segments: []Segment{
 			{Path: "branches/main/0.0/data/x.avro", Slots: Slots{1, 65535}, Rows: 5, Bytes: 600, Memory: 700, SHA256: "ab"},
 		}}},

@@ -60,6 +60,8 @@ type Request struct {
 	// To are the offsets up to which is to be read, by the partitions' names; in a request
 	// to drain up to somewhere none stands for where the sources end.
 	To map[string]int64 `json:"to,omitempty"`
+	// CloseWindows has a job that is to drain up to somewhere close all windows there.
+	CloseWindows bool `json:"close_windows,omitzero"`
 	// Branch is the one to be cut over to; empty in all others.
 	Branch string `json:"branch,omitempty"`
 }
@@ -96,8 +98,8 @@ func (k RequestKind) Stops() bool {
 
 // AskDrainTo makes a request to read up to offsets, by the partitions' names, or to where
 // the sources end if there are none, and to stop.
-func (j *Job) AskDrainTo(ctx context.Context, to map[string]int64, by string) (Request, error) {
-	return j.ask(ctx, Request{Kind: DrainToRequest, By: by, To: to})
+func (j *Job) AskDrainTo(ctx context.Context, to map[string]int64, closeWindows bool, by string) (Request, error) {
+	return j.ask(ctx, Request{Kind: DrainToRequest, By: by, To: to, CloseWindows: closeWindows})
 }
 
 // AskForget makes a request to delete entries: 1 to [MaxAsked] of them. keys are the

@@ -16,12 +16,18 @@ type TimeStanding struct {
 	Idle []string
 }
 
+// IdleAtEnd are the partitions that hold no watermark back at the epoch's end, as in
+// [Manifest.Idle].
+func (m Manifest) IdleAtEnd() map[string][]string {
+	if n := len(m.Steps); n > 0 {
+		return m.Steps[n-1].Idle
+	}
+	return m.Idle
+}
+
 // TimesOf is where the event times of a version stand after the epoch, by name.
 func (m Manifest) TimesOf(v Version) (all []TimeStanding) {
-	idle := m.Idle
-	if n := len(m.Steps); n > 0 {
-		idle = m.Steps[n-1].Idle
-	}
+	idle := m.IdleAtEnd()
 	for _, name := range slices.Sorted(maps.Keys(v.Times)) {
 		at, ok := m.Watermarks[name]
 		if !ok {

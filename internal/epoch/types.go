@@ -86,8 +86,11 @@ type Manifest struct {
 	Watermarks map[string]EventTime   `json:"watermarks,omitempty"` // by the event time's name
 	// Idle are the partitions, by event time, as source/partition, that held no watermark
 	// back in the epoch.
-	Idle       map[string][]string   `json:"idle,omitempty"`
-	Windows    map[string]Windows    `json:"windows,omitempty"` // by the operator's name
+	Idle    map[string][]string `json:"idle,omitempty"`
+	Windows map[string]Windows  `json:"windows,omitempty"` // by the operator's name
+	// Advanced is to where watermarks were moved, by event time, in an epoch that closes
+	// all windows behind the last record.
+	Advanced   map[string]Moment     `json:"advanced,omitempty"`
 	State      map[string]StateEntry `json:"state,omitempty"`
 	Partial    map[string]Partial    `json:"partial,omitempty"`
 	Superseded []Build               `json:"superseded,omitempty"`
@@ -158,6 +161,8 @@ type Step struct {
 	// source/partition, that hold watermarks back from the next one on.
 	Idle  map[string][]string `json:"idle,omitempty"`
 	Found []string            `json:"found,omitempty"`
+	// Advanced is the epoch's, as in [Manifest.Advanced].
+	Advanced map[string]Moment `json:"advanced,omitempty"`
 }
 
 // SourceState is where a source's partitions stand after an epoch.

@@ -190,7 +190,7 @@ func writeTopics(p *place) {
 	}
 	b.put(order{"ann", 10, false}, order{"bob", 0, true})
 	old.await(p, "it has read seven orders", func() bool { return p.delivered(7, "sums", "log") })
-	if _, err := p.log().AskDrainTo(ctx, map[string]int64{ordersP: 1}, by); err != nil {
+	if _, err := p.log().AskDrainTo(ctx, map[string]int64{ordersP: 1}, false, by); err != nil {
 		p.t.Fatal(err)
 	}
 	old.await(p, "it has refused to go back", func() bool { return len(p.head().Unmet) > 0 })
@@ -235,7 +235,7 @@ func writeTopics(p *place) {
 	back.await(p, "it is live", func() bool { return len(p.lives()) == 3 })
 	b.put(order{"ida", 9, false})
 	back.await(p, "it has read eleven orders", func() bool { return p.delivered(11, "sums", "log") })
-	if _, err := p.log().AskDrainTo(ctx, map[string]int64{ordersP: 12}, by); err != nil {
+	if _, err := p.log().AskDrainTo(ctx, map[string]int64{ordersP: 12}, false, by); err != nil {
 		p.t.Fatal(err)
 	}
 	b.put(order{"jan", 10, false})

@@ -67,6 +67,9 @@ func (c *comparison) change(l *Line, stand *epoch.Windows, old, now epoch.Part, 
 		if stand.Closed != epoch.NoTime {
 			stand.Late = max(stand.Late, stand.Closed-epoch.Moment(was.Gap))
 		}
+		if stand.Seen != epoch.NoTime { // an open session reaches no further beyond this
+			stand.Seen += epoch.Moment(max(0, was.Gap-is.Gap))
+		}
 		l.Add(Resolves, fmt.Sprintf("%s, windows: %s → %s", l.Name, was, is), "")
 		l.Note("sessions that are open go on: each record reaches as far as the gap that is in force when it is read")
 		return ""

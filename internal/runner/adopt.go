@@ -33,7 +33,7 @@ func (r *runner) adopt(ctx context.Context) error {
 		return nil
 	}
 	next := carried(head)
-	next.Kind, next.Version, next.Build = epoch.Open, r.o.Build.Version, r.o.Build
+	next.Kind, next.Version, next.Build, next.Idle = epoch.Open, r.o.Build.Version, r.o.Build, nil
 	r.adoptSinks(next)
 	r.rewriteInPlace(next, epoch.Head{Manifest: head, Hash: hash})
 	err = r.carryOver(ctx, head, &next, aside, func() error {

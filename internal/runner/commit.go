@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -92,6 +93,9 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 		select {
 		case first, ok := <-next:
 			if !ok {
+				if c.closesWindows() {
+					return cmp.Or(run.Close(), errClosing)
+				}
 				c.drainedTo()
 				return c.finish(ctx, run)
 			}
@@ -306,8 +310,9 @@ func (c *committer) manifest(w written) epoch.Manifest {
 	}
 	m.Kind, m.Now, m.Runs, m.Steps = epoch.Data, w.epoch.Now, w.epoch.Runs, w.epoch.Steps
 	m.Watermarks, m.Windows = w.watermarks, w.epoch.Windows(m.Windows, w.watermarks)
+	m.Idle = nil
 	if len(m.Steps) == 0 {
-		m.Idle = w.epoch.Idle
+		m.Idle, m.Advanced = w.epoch.Idle, w.epoch.Advanced
 	}
 	for source, parts := range w.epoch.Offsets {
 		m.Sources[source] = sourceState(parts)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/sluicestream/sluice/internal/engine"
@@ -13,6 +14,20 @@ type drainingTo struct {
 	request epoch.Request
 	told    <-chan engine.ReadUntil // until the run has said whether it does
 	until   engine.Until            // nil: it hasn't yet
+	// closing is to where watermarks move so that windows close, by event time; nil: they
+	// stay where they are.
+	closing map[string]epoch.Moment
+}
+
+// errClosing ends a run behind which another one closes windows.
+var errClosing = errors.New("windows are to be closed")
+
+// advance is to where a run that begins moves watermarks behind all that it reads.
+func (d *drainingTo) advance() map[string]epoch.Moment {
+	if d == nil {
+		return nil
+	}
+	return d.closing
 }
 
 // offsets are those up to which a run that begins reads; nil: there are none.
@@ -89,21 +104,46 @@ func (c *committer) notMet(ctx context.Context, request epoch.Request, why strin
 	return err
 }
 
-// drainedTo calls the request done behind a run that has ended, if all was read that it
-// asks for: the job stops then as it does when it is told to.
-func (c *committer) drainedTo() {
+// reached tells whether all was read that the request asks for.
+func (c *committer) reached() bool {
 	d := c.r.drainingTo
 	if d == nil || d.until == nil {
-		return
+		return false
 	}
 	head, _ := c.r.owner.Head()
 	for source, parts := range d.until {
 		for partition, to := range parts {
 			if head.Sources[source].Partitions[partition].Next < to {
-				return // it was stopped before
+				return false // it was stopped before
 			}
 		}
 	}
+	return true
+}
+
+// closesWindows tells whether another run is to close windows, behind one that has read
+// all that the request asks for. What they come to may be in windows of operators behind
+// them, which are closed by the next run, and so on.
+func (c *committer) closesWindows() bool {
+	if !c.reached() || !c.r.drainingTo.request.CloseWindows {
+		return false
+	}
+	head, _ := c.r.owner.Head()
+	to := c.r.o.Graph.Beyond(head.Windows, head.Watermarks)
+	c.r.drainingTo.closing = to
+	if len(to) > 0 {
+		c.r.o.Log.Info("all input is read, and windows close", "request", c.r.drainingTo.request.N)
+	}
+	return len(to) > 0
+}
+
+// drainedTo calls the request done behind a run that has ended, if all was read that it
+// asks for: the job stops then as it does when it is told to.
+func (c *committer) drainedTo() {
+	if !c.reached() {
+		return
+	}
+	d := c.r.drainingTo
 	c.r.drainingTo = nil
 	c.r.pulse.done(d.request)
 	c.r.halt()

@@ -142,7 +142,7 @@ func (r *runner) recorded(ctx context.Context, base epoch.Manifest, to epoch.Epo
 			case <-ctx.Done():
 				return
 			}
-			e := engine.Recorded{Now: m.Now, Edits: m.Edits, Runs: m.Runs, Steps: m.Steps, Idle: m.Idle, Found: partitions(prior.Sources), Rewritten: rewritten}
+			e := engine.Recorded{Now: m.Now, Edits: m.Edits, Runs: m.Runs, Steps: m.Steps, Idle: m.Idle, Found: partitions(prior.Sources), Advanced: m.Advanced, Rewritten: rewritten}
 			if !yield(e, nil) {
 				return
 			}

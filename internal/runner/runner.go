@@ -121,6 +121,9 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 	for {
 		err := r.attempt(ctx)
 		r.left.giveUp()
+		if errors.Is(err, errClosing) {
+			continue
+		}
 		if err == nil { // otherwise a manifest may still come that refers to some of it
 			r.removeLeftovers(context.WithoutCancel(ctx))
 		}
@@ -379,7 +382,7 @@ func (r *runner) attempt(ctx context.Context) (err error) {
 	c := newCommitter(ctx, r)
 	defer c.merging.close()
 	r.askedAgain()
-	o.Admit, o.Until = c.admit, r.drainingTo.offsets()
+	o.Admit, o.Until, o.Advance = c.admit, r.drainingTo.offsets(), r.drainingTo.advance()
 	o.JobID, o.TransactionPrefix = r.job.ID(), r.job.TransactionPrefix()
 	if r.following.Load() {
 		if o.Followed, err = r.followedSources(ctx); err != nil {

@@ -335,7 +335,7 @@ func (r *runner) deliveryOf(o epoch.Owed, hash, sink string) deliver.Owed {
 // carried is the manifest that follows m if nothing happens.
 func carried(m epoch.Manifest) epoch.Manifest {
 	next := epoch.Manifest{
-		Now: m.Now, Sources: maps.Clone(m.Sources), Watermarks: m.Watermarks, Windows: m.Windows,
+		Now: m.Now, Sources: maps.Clone(m.Sources), Watermarks: m.Watermarks, Windows: m.Windows, Idle: m.IdleAtEnd(),
 		State: maps.Clone(m.State), Partial: m.Partial, Request: m.Request, Unmet: m.Unmet, Sinks: map[string]epoch.SinkState{},
 	}
 	if next.State == nil {

@@ -13,7 +13,7 @@ import (
 // drainTo asks for a stop at offsets, as the command stop does.
 func (w *way) drainTo(to map[string]int64) epoch.Request {
 	w.t.Helper()
-	request, err := w.log().AskDrainTo(w.t.Context(), to, "a test")
+	request, err := w.log().AskDrainTo(w.t.Context(), to, false, "a test")
 	if err != nil {
 		w.t.Fatal(err)
 	}
