@@ -69,6 +69,34 @@ func TestStopFromElsewhere(t *testing.T) {
 	}
 }
 
+// stop --drain --close-windows stops where the input ends, and asks for just that; a job
+// without windows has none to close.
+func TestStopClosesWindows(t *testing.T) {
+	t.Parallel()
+	job := startJob(t, "follow", "--lease", "300ms", "--epoch", "10ms")
+	job.wait("committed")
+	var out struct {
+		Ended   bool                        `json:"ended"`
+		Offsets map[string]map[string]int64 `json:"offsets"`
+	}
+	if err := json.Unmarshal([]byte(job.sluice("stop", "--drain", "--close-windows", "--json")), &out); err != nil {
+		t.Fatal(err)
+	}
+	if end := out.Offsets["orders"]["orders.jsonl"]; !out.Ended || end == 0 {
+		t.Errorf("the stop says %+v, expected the end of the input", out)
+	}
+	asked, err := filepath.Glob(filepath.Join(job.cmd.Dir, "*", "follow", "control", "1.json"))
+	if err != nil || len(asked) != 1 {
+		t.Fatalf("the requests are %v, %v", asked, err)
+	}
+	if text, err := os.ReadFile(asked[0]); err != nil || !strings.Contains(string(text), `"kind":"drain to"`) || !strings.Contains(string(text), `"close_windows":true`) {
+		t.Errorf("the request is %s, %v", text, err)
+	}
+	if end := job.end(); end.ExitStatus() != 0 {
+		t.Errorf("the job has ended with %v", end)
+	}
+}
+
 // stop --drain --to ends a job at offsets, and prints them so that another begins there.
 func TestStopAtOffsets(t *testing.T) {
 	t.Parallel()
@@ -84,6 +112,7 @@ func TestStopAtOffsets(t *testing.T) {
 		}
 	}
 	fails(2, "only with --drain", "--to", "NOW")
+	fails(2, "--close-windows: only with --drain", "--close-windows")
 	fails(2, "--to then=now=: \"then=now=\": expected a number behind the =", "--drain", "--to", "then=now=")
 	fails(2, "NOW, or offsets", "--drain", "--to", "group:readers")
 	fails(1, "request 1 is not met: source orders, partition orders.jsonl: offset 3 is asked for, and it has been read to 62 already", "--drain", "--to", "orders.jsonl=3")
