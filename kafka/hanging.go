@@ -26,11 +26,16 @@ const (
 func (t *target) ended(ctx context.Context, producer int64) error {
 	within, cancel := env.Within(ctx, t.env.Clock, hangingWithin)
 	defer cancel()
+	var found error // by the inquiry before
 	for try := 1; ; try++ {
 		open, err := t.hanging(within, producer)
 		if err == nil {
 			return nil
 		}
+		if found != nil && within.Err() != nil {
+			return found // rather than that the time was up during this one
+		}
+		found = err
 		if try == undoneAfter && len(open) > 0 {
 			err = t.undo(within, open, err)
 		}

@@ -45,6 +45,9 @@ func check(s setting, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if all == 0 {
+		return fmt.Errorf("%s: there are no answers in %s; nexmark %s run makes some", s.query, s.dir, s.query)
+	}
 	if missing+more > 0 {
 		return fmt.Errorf("%s: of %d answers in %s %d are not those of the recount, which has %d others", s.query, all, s.dir, more, missing)
 	}

@@ -57,6 +57,7 @@ func (r *Run) Follow(ctx context.Context, next Timetable) {
 			return err
 		}
 		f.paceAt = f.nextDue()
+		f.to = nil
 		return f.readOn()
 	})
 }
@@ -241,7 +242,7 @@ func (f *following) reach(ctx context.Context, m epoch.Manifest) error {
 // fill has an epoch that reads nothing write a part of a sink anew. It is at the time of
 // the last that was covered.
 func (f *following) fill(ctx context.Context) error {
-	f.idle = nil
+	f.idle, f.to = nil, nil
 	if !f.openFollowing(ctx, f.last) {
 		return cmp.Or(ctx.Err(), errEnded)
 	}
@@ -256,7 +257,7 @@ func (f *following) openOwn(ctx context.Context) error {
 		return nil
 	}
 	now := f.run.o.Env.Clock.Now()
-	f.idle = nil
+	f.idle, f.to = nil, nil
 	if !f.openFollowing(ctx, now.UnixMicro()) {
 		return cmp.Or(ctx.Err(), errEnded)
 	}

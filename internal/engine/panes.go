@@ -199,6 +199,7 @@ func (p *sharing[K, S, T]) next(k *paned[S], after int64) int64 {
 func (p *sharing[K, S, T]) loaded() {
 	for n := range p.table.made {
 		if e := p.table.at(n); e.present {
+			p.brought(e)
 			k := &p.held[p.number(e.row.Key)]
 			k.panes = append(k.panes, pane[S]{start: int64(e.row.Window.Start), entry: n})
 		}

@@ -114,6 +114,7 @@ type windows[K comparable, S, T any] struct {
 	// records that were late for sessions of another gap; [connector.NoTime]: nowhere, and
 	// none.
 	closedBefore, lateBefore int64
+	seenBefore               int64 // the latest time that had come into one
 
 	last   Window // that a record was folded into
 	found  []window.Span
@@ -125,7 +126,7 @@ type windows[K comparable, S, T any] struct {
 // begin has the windows go on from where they stand.
 func (w *windows[K, S, T]) begin() {
 	at := epoch.Manifest{Windows: w.in.run.o.Windows}.WindowsOf(w.Table.Operator)
-	w.closedBefore, w.lateBefore = int64(at.Closed), int64(at.Late)
+	w.closedBefore, w.lateBefore, w.seenBefore = int64(at.Closed), int64(at.Late), int64(at.Seen)
 	succession := window.Begin(w.Windows)
 	if at.Succession != nil {
 		succession = *at.Succession
@@ -238,7 +239,16 @@ func (w *windows[K, S, T]) loaded() {
 	for n := range w.table.made {
 		if e := w.table.at(n); e.present {
 			w.plan(n, e)
+			w.brought(e)
 		}
+	}
+}
+
+// brought takes what is stored for seen where no epoch has told what was: it was brought
+// in from elsewhere.
+func (w *windows[K, S, T]) brought(e *entry[In[K], S]) {
+	if w.seenBefore == connector.NoTime {
+		w.see(int64(e.row.Window.End) - 1)
 	}
 }
 

@@ -97,7 +97,9 @@ func startTime(stat string) string {
 // runs does not become another program when its file does.
 func ThisExecutable() (Build, error) { return thisExecutable() }
 
-var thisExecutable = sync.OnceValues(func() (Build, error) {
+var thisExecutable = sync.OnceValues(readExecutable)
+
+func readExecutable() (Build, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return Build{}, fmt.Errorf("find this program's own file: %w", err)
@@ -112,7 +114,7 @@ var thisExecutable = sync.OnceValues(func() (Build, error) {
 		return Build{}, fmt.Errorf("read this program's own file: %w", err)
 	}
 	return Build{Revision: revision(), Executable: hex.EncodeToString(sum.Sum(nil))}, nil
-})
+}
 
 func revision() string {
 	info, ok := debug.ReadBuildInfo()

@@ -133,4 +133,16 @@ func (p *Plan) Partial() map[string]epoch.Partial { return maps.Clone(p.partial)
 
 // Windows are how far the windows of operators have come, as the manifest keeps it:
 // those that are of several definitions from here on have these.
-func (p *Plan) Windows() map[string]epoch.Windows { return maps.Clone(p.windows) }
+func (p *Plan) Windows() map[string]epoch.Windows {
+	var all map[string]epoch.Windows
+	for operator, w := range p.windows {
+		if w == (epoch.Manifest{}).WindowsOf(operator) {
+			continue // nothing has come to them yet
+		}
+		if all == nil {
+			all = map[string]epoch.Windows{}
+		}
+		all[operator] = w
+	}
+	return all
+}

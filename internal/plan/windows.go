@@ -35,29 +35,47 @@ func (c *comparison) windows(l *Line, origin string, old, now epoch.Part) {
 		return
 	}
 	stand := c.Head.WindowsOf(origin)
+	if s := stand.Succession; s != nil {
+		stand.Succession = nil
+		if left := s.Drop(s.Finished(int64(stand.Closed))); !left.Settled(int64(stand.Closed)) {
+			stand.Succession = &left // the change before this one is still under way
+		}
+	}
 	if is.Equal(was) {
-		// A change before this one may still be under way.
-	} else if reason := c.change(l, &stand, old, now, was, is); reason != "" {
+		// They go on as they are.
+	} else if reason := c.change(l, origin, &stand, old, now, was, is); reason != "" {
 		l.Add(Refused, fmt.Sprintf("%s, windows: %s → %s: %s", l.Name, was, is, reason), another.do)
 		return
 	}
 	c.allowed(l, old, now)
-	c.standAt(l.Name, stand)
+	c.standAt(l, stand)
 }
 
-// standAt notes how far an operator's windows have come. One that takes over several
-// has come as far as any of these.
-func (c *comparison) standAt(operator string, stand epoch.Windows) {
-	if had, ok := c.plan.windows[operator]; ok {
-		stand.Seen, stand.Closed, stand.Late = max(stand.Seen, had.Seen), max(stand.Closed, had.Closed), max(stand.Late, had.Late)
+// standAt notes how far an operator's windows have come. Those of several that it takes
+// over have to have come equally far: which of them were put out is known by that alone.
+func (c *comparison) standAt(l *Line, stand epoch.Windows) {
+	if had, ok := c.plan.windows[l.Name]; ok {
+		if had.Closed != stand.Closed || had.Succession != nil || stand.Succession != nil {
+			l.Add(Refused, l.Name+": it takes over windows of several operators, some of which have closed further than others, or are being changed", "take over those of one operator, or let the build that runs close the others first (stop --drain --close-windows)")
+			return
+		}
+		stand.Seen, stand.Late = max(stand.Seen, had.Seen), max(stand.Late, had.Late)
 	}
-	if stand != (epoch.Windows{Seen: epoch.NoTime, Closed: epoch.NoTime, Late: epoch.NoTime}) {
-		c.plan.windows[operator] = stand
+	c.plan.windows[l.Name] = stand
+}
+
+// holds tells whether something is stored of an operator.
+func (c *comparison) holds(operator string) bool {
+	for name, s := range c.Old.States {
+		if s.Operator == operator && len(c.Head.State[name].Segments) > 0 {
+			return true
+		}
 	}
+	return false
 }
 
 // change notes that windows are others from some time on, or says why they can't be.
-func (c *comparison) change(l *Line, stand *epoch.Windows, old, now epoch.Part, was, is *window.Definition) (refused string) {
+func (c *comparison) change(l *Line, origin string, stand *epoch.Windows, old, now epoch.Part, was, is *window.Definition) (refused string) {
 	switch {
 	case was.Clock != is.Clock:
 		return "what was found by the one clock can't be compared with the other"
@@ -76,6 +94,9 @@ func (c *comparison) change(l *Line, stand *epoch.Windows, old, now epoch.Part, 
 	case !was.HasEdges() || !is.HasEdges():
 		return "there is no time at which the ones could end and the others begin, whatever the records are"
 	}
+	if stand.Seen == epoch.NoTime && c.holds(origin) {
+		return "what is stored was brought in, and nothing has been read since: let the build that runs make an epoch first"
+	}
 	if stand.Seen == epoch.NoTime { // no window was ever begun
 		l.Add(Resolves, fmt.Sprintf("%s, windows: %s → %s: nothing has come into one yet", l.Name, was, is), "")
 		stand.Succession = nil
@@ -85,11 +106,7 @@ func (c *comparison) change(l *Line, stand *epoch.Windows, old, now epoch.Part, 
 	if stand.Succession != nil {
 		succession = *stand.Succession
 	}
-	succession = succession.Drop(succession.Finished(int64(stand.Closed)))
-	after := int64(stand.Seen)
-	if parts := succession.Parts(); len(parts) > 1 {
-		after = max(after, parts[len(parts)-2].Until)
-	}
+	after := max(int64(stand.Seen), succession.Last())
 	at, ok := window.Boundary(was, is, after)
 	if !ok {
 		return fmt.Sprintf("behind %s there is no instant at which windows of both begin", instant(after))

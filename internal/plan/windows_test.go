@@ -1,6 +1,15 @@
 package plan_test
 
-import "github.com/sluicestream/sluice/internal/epoch"
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicestream/sluice/internal/carry"
+	"github.com/sluicestream/sluice/internal/epoch"
+	windows "github.com/sluicestream/sluice/internal/window"
+)
 
 const minute = 60e6
 
@@ -8,6 +17,28 @@ const minute = 60e6
 func seen(micros epoch.Moment) func(m *epoch.Manifest) {
 	return func(m *epoch.Manifest) {
 		m.Windows = map[string]epoch.Windows{"spend": {Seen: micros, Closed: epoch.NoTime, Late: epoch.NoTime}}
+	}
+}
+
+// twice has windows of a minute have become such of five at ten minutes, the latest time
+// seen being before that; all are closed that end by some time.
+func twice(closed epoch.Moment) func(m *epoch.Manifest) {
+	return func(m *epoch.Manifest) {
+		one, _ := windows.Tumbling(time.Minute, 0)
+		five, _ := windows.Tumbling(5*time.Minute, 0)
+		s, err := windows.Begin(one).Then(five, 10*minute)
+		if err != nil {
+			panic(err)
+		}
+		m.Windows = map[string]epoch.Windows{"spend": {Seen: 9*minute + 1, Closed: closed, Late: epoch.NoTime, Succession: &s}}
+	}
+}
+
+// unused has nothing stored.
+func unused(m *epoch.Manifest) {
+	for name, e := range m.State {
+		e.Segments = nil
+		m.State[name] = e
 	}
 }
 
@@ -61,11 +92,20 @@ var windowChanges = []change{
 	{name: "windows of another size, a record standing at an edge", before: windowed(), head: seen(10 * minute), after: with(windowed(), "size", "5m0s"),
 		want:  []string{`operator spend: resolves: spend, windows: tumbling, size 1m0s → tumbling, size 5m0s, from 1970-01-01T00:15:00Z on`},
 		notes: []string{"operator spend: the latest time seen is 1970-01-01T00:10:00Z: windows that begin before 1970-01-01T00:15:00Z finish as they were, later ones are the new ones"}},
-	{name: "windows of another size before there was one", before: windowed(), after: with(windowed(), "size", "5m0s"),
+	{name: "windows of another size of what was imported", before: windowed(), after: with(windowed(), "size", "5m0s"),
+		want:     []string{`operator spend: refused: spend, windows: tumbling, size 1m0s → tumbling, size 5m0s: what is stored was brought in, and nothing has been read since: let the build that runs make an epoch first`},
+		refusals: []string{"give the state a new name"}},
+	{name: "windows of another size before there was one", before: windowed(), head: unused, after: with(windowed(), "size", "5m0s"),
 		want: []string{`operator spend: resolves: spend, windows: tumbling, size 1m0s → tumbling, size 5m0s: nothing has come into one yet`}},
 	{name: "days for minutes", before: windowed(), head: seen(-1), after: days("Europe/Berlin"),
 		want:  []string{`operator spend: resolves: spend, windows: tumbling, size 1m0s → calendar, count 1, unit day, zone Europe/Berlin, from 1970-01-01T23:00:00Z on`},
 		notes: []string{"operator spend: the latest time seen is 1969-12-31T23:59:59.999999Z: windows that begin before 1970-01-01T23:00:00Z finish as they were, later ones are the new ones"}},
+	{name: "windows that change again while the change before is under way", before: with(windowed(), "size", "5m0s"), head: twice(9 * minute), after: with(windowed(), "size", "2m0s"),
+		want:  []string{`operator spend: resolves: spend, windows: tumbling, size 5m0s → tumbling, size 2m0s, from 1970-01-01T00:20:00Z on`},
+		notes: []string{"operator spend: the latest time seen is 1970-01-01T00:09:00.000001Z: windows that begin before 1970-01-01T00:20:00Z finish as they were, later ones are the new ones"}},
+	{name: "windows that change again once the change before is over", before: with(windowed(), "size", "5m0s"), head: twice(30 * minute), after: with(windowed(), "size", "2m0s"),
+		want:  []string{`operator spend: resolves: spend, windows: tumbling, size 5m0s → tumbling, size 2m0s, from 1970-01-01T00:10:00Z on`},
+		notes: []string{"operator spend: the latest time seen is 1970-01-01T00:09:00.000001Z: windows that begin before 1970-01-01T00:10:00Z finish as they were, later ones are the new ones"}},
 	{name: "windows by the clock", before: windowed(), head: seen(0), after: with(windowed(), "clock", "processing"),
 		want:     []string{`operator spend: refused: spend, windows: tumbling, size 1m0s → tumbling, clock processing, size 1m0s: what was found by the one clock can't be compared with the other`},
 		refusals: []string{"give the state a new name"}},
@@ -93,4 +133,47 @@ var windowChanges = []change{
 	{name: "a timer less", before: with(timed, "timer flush", "event time"), after: timed},
 	{name: "a timer that goes by the clock now", before: with(timed, "timer flush", "event time"), after: with(timed, "timer flush", "clock"),
 		want: []string{`operator spend: refused: spend, timer flush: "event time" → "clock"` + otherWindows}, refusals: []string{"give the state a new name"}},
+}
+
+// TestWindowsTakenOverFromSeveral has a state take over the windows of two operators:
+// which of them were put out is known only if both have closed equally far.
+func TestWindowsTakenOverFromSeveral(t *testing.T) {
+	minutes := func(b *build, operator string) {
+		p := part("window", []string{"orders"}, "window", "tumbling", "size", "1m0s", "clock", "event")
+		p.Times = []string{"orders"}
+		b.Operators[operator] = p
+	}
+	old, now := firstBuild(), firstBuild()
+	for _, b := range []*build{old, now} {
+		timed(b)
+		minutes(b, "spend")
+		minutes(b, "refunds")
+	}
+	now.without("spend", "spend")
+	now.without("refunds", "refunds")
+	now.operate("both", "window", "main.both", "main.Order.UserID", "orders")
+	minutes(now, "both")
+	keep(now, "both", "both", "value", meanings{}, carry.Spec[string, spend]{
+		Takes: []carry.Taken[spend]{{Name: "spend"}, {Name: "refunds"}}, Merge: func(a *spend, b spend) { a.Cents += b.Cents },
+	})
+	for _, c := range []struct {
+		refunds epoch.Windows
+		refused bool
+	}{
+		{epoch.Windows{Seen: 9 * minute, Closed: 5 * minute, Late: epoch.NoTime}, false},
+		{epoch.Windows{Seen: 7 * minute, Closed: 4 * minute, Late: epoch.NoTime}, true},
+	} {
+		head := firstHead(old)
+		seen(7 * minute)(&head)
+		head.Windows["spend"] = epoch.Windows{Seen: 7 * minute, Closed: 5 * minute, Late: epoch.NoTime}
+		head.Windows["refunds"] = c.refunds
+		p := compare(t, old, now, head, change{drop: []string{"pg"}})
+		refused := slices.ContainsFunc(p.Refusals(), func(text string) bool { return strings.Contains(text, "windows of several operators") })
+		if refused != c.refused {
+			t.Errorf("with %+v it is refused: %v, expected %v: %v", c.refunds, refused, c.refused, p.Refusals())
+		}
+		if got := p.Windows()["both"]; !refused && (got.Seen != 9*minute || got.Closed != 5*minute) {
+			t.Errorf("the windows of both have come to %+v", got)
+		}
+	}
 }

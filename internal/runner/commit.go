@@ -93,7 +93,7 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 		select {
 		case first, ok := <-next:
 			if !ok {
-				if c.closesWindows() {
+				if c.closesWindows(ctx) {
 					return cmp.Or(run.Close(), errClosing)
 				}
 				c.drainedTo()

@@ -16,8 +16,13 @@ type drainingTo struct {
 	until   engine.Until            // nil: it hasn't yet
 	// closing is to where watermarks move so that windows close, by event time; nil: they
 	// stay where they are.
-	closing map[string]epoch.Moment
+	closing  map[string]epoch.Moment
+	closings int // runs that have done so
 }
+
+// maxClosings bounds the runs that close windows: one for each operator whose windows get
+// what those of others come to.
+const maxClosings = 100
 
 // errClosing ends a run behind which another one closes windows.
 var errClosing = errors.New("windows are to be closed")
@@ -124,23 +129,34 @@ func (c *committer) reached() bool {
 // closesWindows tells whether another run is to close windows, behind one that has read
 // all that the request asks for. What they come to may be in windows of operators behind
 // them, which are closed by the next run, and so on.
-func (c *committer) closesWindows() bool {
-	if !c.reached() || !c.r.drainingTo.request.CloseWindows {
+func (c *committer) closesWindows(ctx context.Context) bool {
+	if ctx.Err() != nil || !c.reached() { // who is told to stop closes nothing any more
 		return false
 	}
-	head, _ := c.r.owner.Head()
-	to := c.r.o.Graph.Beyond(head.Windows, head.Watermarks)
-	c.r.drainingTo.closing = to
-	if len(to) > 0 {
-		c.r.o.Log.Info("all input is read, and windows close", "request", c.r.drainingTo.request.N)
+	d, to := c.r.drainingTo, c.open()
+	if len(to) == 0 || d.closings == maxClosings {
+		return false
 	}
-	return len(to) > 0
+	d.closing = to
+	d.closings++
+	c.r.o.Log.Info("all input is read, and windows close", "request", d.request.N)
+	return true
+}
+
+// open is to where watermarks are to move, by event time, so that no window is open that
+// the request has closed; empty: none is.
+func (c *committer) open() map[string]epoch.Moment {
+	if !c.r.drainingTo.request.CloseWindows {
+		return nil
+	}
+	head, _ := c.r.owner.Head()
+	return c.r.o.Graph.Beyond(head.Windows, head.Watermarks)
 }
 
 // drainedTo calls the request done behind a run that has ended, if all was read that it
 // asks for: the job stops then as it does when it is told to.
 func (c *committer) drainedTo() {
-	if !c.reached() {
+	if !c.reached() || len(c.open()) > 0 {
 		return
 	}
 	d := c.r.drainingTo

@@ -97,6 +97,21 @@ func (s Succession) Finished(watermark int64) int {
 	return 0
 }
 
+// Last is where windows of the last part begin; math.MinInt64 if it is the only one that
+// ever was.
+func (s Succession) Last() int64 { return s.stretch(len(s.parts) - 1).from }
+
+// Settled tells whether the last part is all that is left, and a watermark so far that it
+// makes no difference any more where its windows began: those that would have begun
+// earlier end there at the latest.
+func (s Succession) Settled(watermark int64) bool {
+	if len(s.parts) > 1 || s.from == math.MinInt64 {
+		return len(s.parts) == 1
+	}
+	earlier, ok := s.parts[0].Definition.Append(nil, s.from-1)
+	return ok && !slices.ContainsFunc(earlier, func(w Span) bool { return w.End > watermark })
+}
+
 // Drop leaves out the n oldest parts, n being at most what Finished says. Where
 // they ended is kept, since no window of the next part begins earlier.
 func (s Succession) Drop(n int) Succession {
