@@ -93,6 +93,13 @@ func (c *committer) loop(ctx context.Context, run *engine.Run) error {
 		select {
 		case first, ok := <-next:
 			if !ok {
+				select { // the run has told it before it ended, and that may not have been heard yet
+				case told := <-c.r.drainingTo.answer():
+					if err := c.drainTo(hard, told); err != nil {
+						return err
+					}
+				default:
+				}
 				if c.closesWindows(ctx) {
 					return cmp.Or(run.Close(), errClosing)
 				}
