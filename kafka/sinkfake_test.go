@@ -102,6 +102,24 @@ const settleWithin = 30 * time.Second
 // moment lets some time pass between two looks.
 func moment() { _ = env.Pause(context.Background(), env.Real().Clock, 5*time.Millisecond) }
 
+// waitUntilGone waits until a topic that was deleted is gone: Kafka answers as soon as
+// its controller knows, and for a moment more its brokers take records.
+func waitUntilGone(t *testing.T, admin *kadm.Client, topic string) {
+	t.Helper()
+	for begun := time.Now(); ; moment() {
+		found, err := admin.ListTopics(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !found.Has(topic) {
+			return
+		}
+		if time.Since(begun) > settleWithin {
+			t.Fatalf("waited %v until topic %s is gone", settleWithin, topic)
+		}
+	}
+}
+
 // committed is what a consumer of committed records gets from a topic, partition
 // by partition. It waits until no transaction is open there.
 func committed(t testing.TB, addrs []string, topic string) []*kgo.Record {

@@ -441,6 +441,7 @@ func TestLostRecord(t *testing.T) {
 			if _, err := admin.DeleteTopics(t.Context(), l.progress()); err != nil {
 				t.Fatal(err)
 			}
+			waitUntilGone(t, admin, l.progress())
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			if verdict, _, err := target.Deliver(ctx, l.delivery(2, nil, "b")); err == nil {
