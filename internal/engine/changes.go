@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Change is what an epoch made of one entry of a table.
@@ -25,22 +24,21 @@ func (t *Table[R, S]) emitChanges(table int) {
 	if t.changed == nil || len(touched) == 0 {
 		return
 	}
-	order := t.inOrder(touched)
 	in := t.in
 	in.emitting = t.describeEmitting
 	slot := -1
-	for _, i := range order {
-		e := t.at(touched[i])
-		old := t.before[i]
+	for _, p := range t.inOrder(touched) {
+		e := t.at(touched[p.at])
+		old := t.before[p.at]
 		if !old.present && !e.present || e.parting&isDone != 0 && e.parting&lately == 0 {
 			continue
 		}
-		if s := int(SlotOf(e.hash)); s != slot {
+		if s := int(p.slot); s != slot {
 			slot = s
 			in.level, in.emitted = 0, 0
 			in.base = Place{Hi: uint64(table)<<tableShift | uint64(s)<<slotShift}
 		}
-		t.emitting = touched[i]
+		t.emitting = touched[p.at]
 		if old.present && e.present && old.row != e.row { // it was moved
 			t.changed(&Change[R, S]{Key: old.row, Old: old.value, HadOld: true})
 			if in.failed != nil {
@@ -59,36 +57,6 @@ func (t *Table[R, S]) emitChanges(table int) {
 		}
 	}
 	in.emitting = nil
-}
-
-// inOrder sorts entries by slots, keys and elements, and tells their places in numbers.
-func (t *Table[R, S]) inOrder(numbers []uint32) []int {
-	var keys []byte
-	type bounds struct{ key, element, end uint32 }
-	at := make([]bounds, len(numbers))
-	order := make([]int, len(numbers))
-	for i, n := range numbers {
-		order[i] = i
-		at[i].key = uint32(len(keys))
-		keys = t.spec.appendKey(keys, &t.at(n).row)
-		at[i].element = uint32(len(keys))
-		if t.spec.appendElement != nil {
-			keys = t.spec.appendElement(keys, &t.at(n).row)
-		}
-		at[i].end = uint32(len(keys))
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		x, y := SlotOf(t.at(numbers[a]).hash), SlotOf(t.at(numbers[b]).hash)
-		if x != y {
-			return int(x) - int(y)
-		}
-		by := t.spec.compareKeys(keys[at[a].key:at[a].element], keys[at[b].key:at[b].element])
-		if by == 0 && t.spec.compareElements != nil {
-			by = t.spec.compareElements(keys[at[a].element:at[a].end], keys[at[b].element:at[b].end])
-		}
-		return by
-	})
-	return order
 }
 
 // describeEmitting names the entry whose change is being passed on.

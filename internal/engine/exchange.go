@@ -115,7 +115,8 @@ type exchangeWriter[K comparable, T any] struct {
 	staged  []item[K, T] // not hashed yet
 	times   []int64      // of these
 	strings bool         // keys are strings
-	scratch []byte
+	scratch []byte       // keys of the staged
+	ends    []int        // where these end
 }
 
 func (x *exchange[K, T]) writer(in *Instance) func(*T) {
@@ -162,10 +163,18 @@ func (w *exchangeWriter[K, T]) route() {
 		}
 		w.in.warmth ^= sum
 	}
+	// A key that was written a moment ago can't be read yet in larger pieces.
+	keys, ends := w.scratch[:0], w.ends[:0]
+	for i := range w.staged {
+		keys = w.x.stage.keys.Append(keys, w.staged[i].key)
+		ends = append(ends, len(keys))
+	}
+	w.scratch, w.ends = keys, ends
+	from := 0
 	for i := range w.staged {
 		it := &w.staged[i]
-		w.scratch = w.x.stage.keys.Append(w.scratch[:0], it.key)
-		it.hash = xxhash.Sum64(w.scratch)
+		it.hash = xxhash.Sum64(keys[from:ends[i]])
+		from = ends[i]
 		p := w.pieces[shardOf(it.hash, len(w.pieces))]
 		p.items = append(p.items, *it)
 		if w.x.timed {

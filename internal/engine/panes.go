@@ -31,8 +31,7 @@ type sharing[K comparable, S, T any] struct {
 	held []paned[S]
 	free []uint32 // numbers that may be used again
 
-	ready []due    // keys of which windows close
-	turns dues     // those of one slot, by their ranks among these
+	turns turns    // keys of which windows close in one slot, by their ranks among those in ready
 	same  []uint32 // ranks of those whose windows end at one time
 }
 
@@ -221,22 +220,19 @@ func (p *sharing[K, S, T]) observe(r In[K], _ uint64, added bool) {
 }
 
 func (p *sharing[K, S, T]) nextTick() int64 {
-	if !p.processing() || len(p.due) == 0 {
+	if !p.processing() {
 		return never
 	}
-	return p.due[0].at
+	return p.due.soonest(func(d due) bool { return p.held[d.number].due == d.at })
 }
 
 // pass closes the windows whose time has passed: by slot, in a slot by time, and of one
 // time by key.
 func (p *sharing[K, S, T]) pass(in *Instance) {
 	bound := p.bound()
-	ready, first := p.ready[:0], p.over[:0]
-	for {
-		d, ok := p.due.next(bound)
-		if !ok {
-			break
-		}
+	all := p.due.take(bound, p.ready[:0])
+	ready, first := all[:0], p.over[:0]
+	for _, d := range all {
 		if k := &p.held[d.number]; k.due == d.at { // otherwise it has gone, or is due at another time
 			k.due = notDue
 			ready, first = append(ready, d), append(first, k.panes[0].entry)
@@ -246,23 +242,18 @@ func (p *sharing[K, S, T]) pass(in *Instance) {
 	if len(ready) == 0 {
 		return
 	}
-	order := p.table.inOrder(first)
-	slot := func(i int) uint16 { return uint16(SlotOf(p.table.at(first[order[i]]).hash)) }
-	for from := 0; from < len(order) && in.failed == nil; {
-		to := from + 1
-		for to < len(order) && slot(to) == slot(from) {
-			to++
-		}
-		p.closeInSlot(order[from:to], bound)
-		from = to
+	for rest := p.table.inOrder(first); len(rest) > 0 && in.failed == nil; {
+		same := firstSlot(rest)
+		rest = rest[len(same):]
+		p.closeInSlot(same, bound)
 	}
 }
 
 // closeInSlot closes windows of the keys of a slot. These are given by their places in
 // ready, and are in their order.
-func (p *sharing[K, S, T]) closeInSlot(keys []int, bound int64) {
-	for rank, i := range keys {
-		p.turns.add(p.ready[i].at, uint32(rank))
+func (p *sharing[K, S, T]) closeInSlot(keys []placed, bound int64) {
+	for rank, k := range keys {
+		p.turns.add(p.ready[k.at].at, uint32(rank))
 	}
 	for {
 		first, ok := p.turns.next(bound)
@@ -276,7 +267,7 @@ func (p *sharing[K, S, T]) closeInSlot(keys []int, bound int64) {
 		p.same = same
 		slices.Sort(same)
 		for _, rank := range same {
-			number := p.ready[keys[rank]].number
+			number := p.ready[keys[rank].at].number
 			next := p.close(number, first.at)
 			switch {
 			case p.in.failed != nil:

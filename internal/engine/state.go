@@ -30,6 +30,7 @@ type TableSpec[R comparable, S any] struct {
 	compareElements func(a, b []byte) int // of elements; nil if the key is all
 	byElement       bool
 	windowed        bool           // entries are done at some time, and their rows stay
+	sessions        bool           // all entries of a key have one hash
 	rowKey          *schema.Schema // of the rows, where it is another than the state's key
 	sinks           []tableSink[R, S]
 }

@@ -44,6 +44,7 @@ type Table[R comparable, S any] struct {
 	rewriting int // the number of the sink's appender
 	members   slotMembers
 
+	order      rowOrder
 	changes    *state.Changes
 	rows       []*outbox.Rows // by the table's sinks
 	appends    []rowAppender[R, S]
@@ -166,15 +167,20 @@ func (t *Table[R, S]) warm(hashes []uint64) {
 	if len(t.index) == 0 || t.spec.byElement && t.meets == nil {
 		return
 	}
-	var found [ahead]uint32
+	var found [2 * ahead]uint32
 	n, mask := 0, uint32(len(t.index)-1)
 	for _, h := range hashes {
 		if t.meets != nil {
 			h = t.meets(h)
 		}
-		if w := t.index[uint32(h)&mask]; w != 0 && n < ahead {
-			found[n] = uint32(w) - 1
-			n++
+		for pos := uint32(h) & mask; t.index[pos] != 0 && n < len(found); pos = (pos + 1) & mask {
+			if w := t.index[pos]; uint32(w>>32) == uint32(h) {
+				found[n] = uint32(w) - 1
+				n++
+				if !t.spec.sessions {
+					break
+				}
+			}
 		}
 	}
 	t.fetch(found[:n])
@@ -190,6 +196,16 @@ func (t *Table[R, S]) fetch(numbers []uint32) {
 		for _, n := range numbers {
 			sum ^= firstByte(&t.at(n).row)
 		}
+	}
+	t.in.warmth ^= sum
+}
+
+// fetchDue loads entries that are due.
+func (t *Table[R, S]) fetchDue(dues []due) {
+	var sum byte
+	for _, d := range dues {
+		e := t.at(d.number)
+		sum ^= e.mark ^ byte(e.hash)
 	}
 	t.in.warmth ^= sum
 }
@@ -215,7 +231,12 @@ func (t *Table[R, S]) update(hash uint64, r R) *entry[R, S] {
 // enterRow is update, and tells the entry's number.
 func (t *Table[R, S]) enterRow(hash uint64, r R) (uint32, *entry[R, S]) {
 	n, ok := t.find(hash, r)
-	if !ok {
+	return t.enterFound(n, ok, hash, r)
+}
+
+// enterFound is enterRow, with what find has said.
+func (t *Table[R, S]) enterFound(n uint32, found bool, hash uint64, r R) (uint32, *entry[R, S]) {
+	if !found {
 		n = t.add(hash, r)
 	}
 	e := t.at(n)

@@ -45,7 +45,9 @@ type timers[K comparable] struct {
 	clock    bool
 	all      []*Timer[K]
 
-	found  []dueTimer // by the pass, in their order
+	ready  []due      // what is due by now
+	found  []dueTimer // of these, those that stand
+	order  slotOrder  // of these
 	firing []dueTimer // of the slot in hand
 	fired  int        // which of these fires
 	at     int64      // of the one that fires
@@ -74,7 +76,7 @@ func OpenTimer[K comparable](in *Instance, stage *Stage[K], spec TimerSpec[K], f
 		in.timed = append(in.timed, g)
 		return g
 	})
-	t := &Timer[K]{group: g, table: spec.Table.table(in), place: len(g.all), fire: fire}
+	t := &Timer[K]{group: g, table: spec.Table.table(in), place: len(g.all), fire: fire, due: newDues()}
 	g.all = append(g.all, t)
 	t.table.whenLoaded = t.loaded
 	return t
@@ -105,7 +107,8 @@ func (t *Timer[K]) At() (at schema.Instant, ok bool) {
 // Set sets the timer of the key in hand; one that is set already is replaced.
 func (t *Timer[K]) Set(at schema.Instant) {
 	g := t.group
-	if before, ok := t.At(); ok && before == at {
+	n, found := t.table.find(g.key.Hash, g.key.Key)
+	if found && t.stands(due{int64(at), n}) {
 		return
 	}
 	entry := TimerEntry{At: at}
@@ -117,7 +120,7 @@ func (t *Timer[K]) Set(at schema.Instant) {
 			entry.Order = max(entry.Order, e.Order+1)
 		}
 	}
-	n, e := t.table.enterRow(g.key.Hash, g.key.Key)
+	n, e := t.table.enterFound(n, found, g.key.Hash, g.key.Key)
 	e.value = entry
 	t.table.put(e)
 	if now := g.now(); g.slot >= 0 && int64(at) > g.at && int64(at) <= now {
@@ -150,17 +153,19 @@ func (g *timers[K]) now() int64 {
 
 func (g *timers[K]) nextTick() int64 {
 	next := int64(never)
+	if !g.clock {
+		return next
+	}
 	for _, t := range g.all {
-		for g.clock && len(t.due) > 0 {
-			first := t.due[0]
-			if e := t.table.at(first.number); e.present && int64(e.value.At) == first.at {
-				next = min(next, first.at)
-				break
-			}
-			t.due.next(first.at) // it was replaced or deleted
-		}
+		next = min(next, t.due.soonest(t.stands))
 	}
 	return next
+}
+
+// stands tells whether what is due has been neither replaced nor deleted.
+func (t *Timer[K]) stands(d due) bool {
+	e := t.table.at(d.number)
+	return e.present && int64(e.value.At) == d.at
 }
 
 // pass fires what is due: by slot, in a slot by time, at one instant by key, and of a
@@ -172,31 +177,33 @@ func (g *timers[K]) pass(in *Instance) {
 	}
 	found := g.found[:0]
 	for _, t := range g.all {
-		for {
-			d, ok := t.due.next(now)
-			if !ok {
-				break
+		g.ready = t.due.take(now, g.ready[:0])
+		for i, d := range g.ready {
+			if i%ahead == 0 {
+				t.table.fetchDue(g.ready[i:min(i+ahead, len(g.ready))])
 			}
-			if e := t.table.at(d.number); e.present && int64(e.value.At) == d.at {
-				found = append(found, t.dueNow(e, d.number))
+			if t.stands(d) {
+				found = append(found, t.dueNow(t.table.at(d.number), d.number))
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b dueTimer) int {
-		if x, y := SlotOf(a.hash), SlotOf(b.hash); x != y {
-			return int(x) - int(y)
-		}
-		return g.compare(a, b)
-	})
-	g.found = found[:0]
+	g.found = found
+	g.order.begin()
+	for _, d := range found {
+		g.order.add(d.hash)
+	}
 	defer func() { g.slot, g.firing = -1, g.firing[:0] }()
-	for len(found) > 0 {
-		g.slot = int(SlotOf(found[0].hash))
-		n := 1
-		for n < len(found) && int(SlotOf(found[n].hash)) == g.slot {
-			n++
+	for rest := g.order.sorted(); len(rest) > 0; {
+		same := firstSlot(rest)
+		rest = rest[len(same):]
+		g.firing, g.slot = g.firing[:0], int(same[0].slot)
+		for _, p := range same {
+			g.firing = append(g.firing, found[p.at])
 		}
-		g.firing, found = append(g.firing[:0], found[:n]...), found[n:]
+		if len(same) > 1 {
+			slices.SortFunc(g.firing, g.compare)
+			g.firing = slices.Compact(g.firing) // one that was set to this time twice is planned twice
+		}
 		in.fireAt(g.slot, 0)
 		for i := 0; i < len(g.firing); i++ {
 			g.fired = i

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/sluicestream/sluice/connector"
@@ -74,7 +75,7 @@ func AddWindows[K comparable, S, T any](g *Graph, keyed Keyed[K, T], spec *Windo
 	keyed.Node.Consume(func(in *Instance) func(*T) {
 		w := &windows[K, S, T]{
 			WindowSpec: spec, in: in, key: keyed.Stage.keyContext(in), table: spec.Table.table(in),
-			late: spec.Late.instantiate(in),
+			late: spec.Late.instantiate(in), due: newDues(),
 		}
 		if spec.Results.Consumed() {
 			w.results = spec.Results.instantiate(in)
@@ -117,6 +118,7 @@ type windows[K comparable, S, T any] struct {
 	seenBefore               int64 // the latest time that had come into one
 
 	last   Window // that a record was folded into
+	ready  []due  // what is due by now
 	found  []window.Span
 	over   []uint32 // numbers of entries
 	slot   int      // of the result that was put out last; -1: there is none yet
@@ -264,10 +266,10 @@ func (w *windows[K, S, T]) plan(n uint32, e *entry[In[K], S]) {
 }
 
 func (w *windows[K, S, T]) nextTick() int64 {
-	if !w.processing() || len(w.due) == 0 {
+	if !w.processing() {
 		return never
 	}
-	return w.due[0].at
+	return w.due.soonest(func(due) bool { return true })
 }
 
 // pass closes the windows whose time has passed.
@@ -278,10 +280,10 @@ func (w *windows[K, S, T]) pass(in *Instance) {
 	}
 	session := w.Windows.Kind == window.SessionKind
 	closing := w.over[:0]
-	for {
-		d, ok := w.due.next(now)
-		if !ok {
-			break
+	w.ready = w.due.take(now, w.ready[:0])
+	for i, d := range w.ready {
+		if i%ahead == 0 {
+			w.table.fetchDue(w.ready[i:min(i+ahead, len(w.ready))])
 		}
 		e := w.table.at(d.number)
 		end := int64(e.row.Window.End) + w.Allowed
@@ -321,19 +323,20 @@ func (w *windows[K, S, T]) close(closing []uint32) {
 	if w.results == nil || len(closing) == 0 {
 		return
 	}
-	order := w.table.inOrder(closing)
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := w.table.at(closing[a]), w.table.at(closing[b])
-		if s, r := SlotOf(x.hash), SlotOf(y.hash); s != r {
-			return int(s) - int(r)
-		}
-		return int(min(max(x.row.Window.End-y.row.Window.End, -1), 1))
-	})
 	w.slot = -1
-	for _, i := range order {
-		e := w.table.at(closing[i])
-		if w.putOut(e.hash, e.row, w.Table.own(e.value)); w.in.failed != nil {
-			return
+	for rest := w.table.inOrder(closing); len(rest) > 0; {
+		same := firstSlot(rest)
+		rest = rest[len(same):]
+		if len(same) > 1 {
+			slices.SortStableFunc(same, func(a, b placed) int {
+				return cmp.Compare(w.table.at(closing[a.at]).row.Window.End, w.table.at(closing[b.at]).row.Window.End)
+			})
+		}
+		for _, p := range same {
+			e := w.table.at(closing[p.at])
+			if w.putOut(e.hash, e.row, w.Table.own(e.value)); w.in.failed != nil {
+				return
+			}
 		}
 	}
 }

@@ -43,6 +43,7 @@ func AddWindowState[K comparable, S any](g *Graph, stage *Stage[K], spec StateSp
 	}
 	t := &TableSpec[In[K], S]{
 		windowed:      true,
+		sessions:      sessions,
 		rowKey:        rowKeys.Schema(),
 		appendKey:     func(dst []byte, r *In[K]) []byte { return keys.Append(dst, r.Key) },
 		appendElement: func(dst []byte, r *In[K]) []byte { return windows.Append(dst, r.Window) },
