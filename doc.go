@@ -72,9 +72,10 @@
 // moves at the ends of the batches that were read, in their recorded order, so that a
 // replay has the same late records. [Keyed.Window] puts records into windows
 // ([Tumbling], [Hopping], [Session], [Days], [WindowsBy]), which are folded
-// ([Windowed.Fold]): [WindowTable.Results] has what each has come to, once, and the
-// table that it is has the changes with each epoch. What comes too late goes to
-// [Windowed.Late]; a record is in all of its windows, or in none. In a Process,
+// ([Windowed.Fold]): [WindowTable.Results] has what each has come to, once,
+// [WindowTable.Firings] what it comes to on the way, and the table that it is has the
+// changes with each epoch. What comes too late goes to [Windowed.Late]; a record is in
+// all of its windows, or in none. In a Process,
 // [Setup.OnTimer] and [Setup.OnClock] give each key timers.
 //
 // # State

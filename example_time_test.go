@@ -122,6 +122,36 @@ func ExampleSession() {
 	// {"User":"ann","Start":"10:03:00","End":"10:03:30","N":1}
 }
 
+// Whoever watches doesn't want to wait for a minute's end: what it has come to so far is
+// put out each half a minute of event time, and again when a late visit changes it.
+func ExampleWindowTable_Firings() {
+	d := visits()
+	defer d.clear()
+	job := sluice.NewJob("visits")
+	d.visits(job).
+		EventTime(Visit.Time, 10*time.Second).
+		KeyBy(Visit.Visitor).
+		Window(sluice.Tumbling(time.Minute), sluice.AllowedLateness(time.Hour)).
+		Fold(pages, (*Pages).Add).
+		Firings(30*time.Second).
+		Map(func(f sluice.Firing[string, Pages]) string {
+			return fmt.Sprintf("%s since %s: %d, %s", f.Key, f.Window.Start.Time().UTC().Format("15:04"), f.Value.N, f.Timing)
+		}).
+		To("counted", file.Append[string](d.path("counted")))
+	d.runByRecord(job)
+	d.print("counted")
+	// Output:
+	// {"value":"bob since 10:00: 1, early"}
+	// {"value":"ann since 10:00: 1, early"}
+	// {"value":"bob since 10:00: 2, on time"}
+	// {"value":"ann since 10:00: 2, on time"}
+	// {"value":"ann since 10:01: 1, on time"}
+	// {"value":"ann since 10:03: 1, early"}
+	// {"value":"bob since 10:00: 3, late"}
+	// {"value":"bob since 10:04: 1, early"}
+	// {"value":"ann since 10:03: 1, early"}
+}
+
 // Days are those of a time zone: where clocks are put back, one has 25 hours.
 func ExampleDays() {
 	d := newDesk()

@@ -188,6 +188,7 @@ func (w *Windowed[K, T]) Late() *Stream[T] {
 type WindowTable[K comparable, S any] struct {
 	*Table[In[K], S]
 	results *engine.Node[engine.Result[K, S]]
+	firings *engine.Firings[K, S]
 	times   []*engine.EventTime
 }
 
@@ -223,7 +224,7 @@ func (w *Windowed[K, T]) fold[S any](state State[In[K], S], fold func(*S, T), me
 		job.faultAt(w.at, "a second Fold of one Window; call Window again")
 	}
 	w.folded = true
-	out := &WindowTable[K, S]{Table: &Table[In[K], S]{job: job, name: state.d.name}, results: new(engine.Node[engine.Result[K, S]])}
+	out := &WindowTable[K, S]{Table: &Table[In[K], S]{job: job, name: state.d.name}, results: new(engine.Node[engine.Result[K, S]]), firings: &engine.Firings[K, S]{Node: new(engine.Node[engine.Firing[K, S]])}}
 	job.claim("state", state.d.name, k.from)
 	if w.bad {
 		if !k.bad {
@@ -266,14 +267,15 @@ func (w *Windowed[K, T]) fold[S any](state State[In[K], S], fold func(*S, T), me
 	out.Table.spec, out.times = spec, k.keyed.Stage.Times()
 	engine.AddWindows(job.graph, k.keyed, &engine.WindowSpec[K, S, T]{
 		Table: spec, Windows: w.windows.d, Allowed: w.allowed.Microseconds(), Fold: fold, Merge: merge,
-		Results: out.results, Late: w.late,
+		Results: out.results, Firings: out.firings, Late: w.late,
 	})
 	return out
 }
 
 // Results is the stream of what windows have come to: one for each window, once nothing
 // can change it any more, which is when the watermark has reached its end and the
-// allowed lateness is over. Those of a key come in the order of their ends.
+// allowed lateness is over. Those of a key come in the order of their ends. What they
+// have come to before that is in the table's changes, and in [WindowTable.Firings].
 func (t *WindowTable[K, S]) Results() *Stream[Result[K, S]] {
 	out := newStream[Result[K, S]](t.job, []string{t.name})
 	out.times = slices.Clone(t.times)
@@ -285,4 +287,63 @@ func (t *WindowTable[K, S]) Results() *Stream[Result[K, S]] {
 		}
 	})
 	return out
+}
+
+// Timing says when a window was put out; see [WindowTable.Firings].
+type Timing = engine.Timing
+
+// The timings, in the order in which a window has them.
+const (
+	Early  = engine.Early  // before its end
+	OnTime = engine.OnTime // when the watermark has reached its end
+	Late   = engine.Late   // behind that, because a late record has changed it
+)
+
+// Firing is what a window has come to so far.
+type Firing[K comparable, S any] struct {
+	Key    K
+	Window Window
+	Value  S
+	Timing Timing
+}
+
+// Firings is the stream of windows on the way to what they come to, each with all that
+// it has got so far, so that a later firing stands for the earlier ones: whenever the
+// watermark passes a multiple of early since 1970 UTC, all windows that are open; at its
+// end, each once; and behind it, as long as [AllowedLateness] lets records come in, those
+// that a run of such records has changed, once that is read. With early 0 none comes
+// before its end. Windows on the clock go by that instead of the watermark.
+//
+// A session that a record makes longer is put out again under its new bounds, and so is
+// what several have become. Those of windows that share panes can't be had.
+func (t *WindowTable[K, S]) Firings(early time.Duration) *Stream[Firing[K, S]] {
+	out, at := newStream[Firing[K, S]](t.job, []string{t.name}), callSite()
+	out.times = slices.Clone(t.times)
+	switch {
+	case early < 0 || early%time.Microsecond != 0:
+		t.job.faultAt(at, "Firings: early each %s, expected whole microseconds, and at least 0", early)
+	case t.firings.Node.Consumed():
+		t.job.faultAt(at, "a second Firings of state %q; use the stream of the first twice", t.name)
+	case t.Table.spec != nil && t.Table.spec.Panes:
+		t.job.faultAt(at, "Firings of state %q, whose windows share panes; use Fold", t.name)
+	}
+	t.firings.Every = early.Microseconds()
+	if t.Table.spec != nil {
+		t.Table.spec.Parameters["firings"] = firingsText(early)
+	}
+	engine.Through(t.firings.Node, out.node, func(_ *engine.Instance, next func(*Firing[K, S])) func(*engine.Firing[K, S]) {
+		var f Firing[K, S]
+		return func(v *engine.Firing[K, S]) {
+			f = Firing[K, S](*v)
+			next(&f)
+		}
+	})
+	return out
+}
+
+func firingsText(early time.Duration) string {
+	if early == 0 {
+		return "on time and late"
+	}
+	return "early each " + early.String() + ", on time and late"
 }

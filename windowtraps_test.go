@@ -37,6 +37,17 @@ func bounds(rows []windowed) string {
 	return fmt.Sprint(out)
 }
 
+// TestNoTimesYet replays an epoch whose records have no times at all.
+func TestNoTimesYet(t *testing.T) {
+	test := sluicetest.New(t, windowsJob(t.TempDir(), kind{windows: sluice.Tumbling(time.Minute)}, 0, 0))
+	sluicetest.Feed(test, "ticks", tick{1, "a", 0, true}, tick{2, "a", 0, true})
+	test.Step()
+	if late := sluicetest.Rows[tick](test, "late"); len(late) != 2 {
+		t.Errorf("%v are late, want both", late)
+	}
+	test.Replay(func(*sluice.Options) {})
+}
+
 // lastNote is a record of which the last one of a key counts.
 type lastNote struct {
 	Key  string

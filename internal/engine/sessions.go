@@ -52,7 +52,8 @@ func (w *windows[K, S, T]) takeSession(v *T) {
 		n, e := w.table.enterRow(w.key.Hash, In[K]{w.key.Key, windowOf(own)})
 		w.Fold(&e.value, *v)
 		w.table.put(e)
-		w.due.add(own.End+w.Allowed, n)
+		w.due.add(w.next(own.End), n)
+		w.changed(e, n)
 		return
 	}
 	if len(over) > 1 {
@@ -69,6 +70,11 @@ func (w *windows[K, S, T]) takeSession(v *T) {
 		own = own.Cover(spanOf(other.row.Window))
 		w.table.remove(other)
 	}
+	was := first.row.Window.End
 	w.table.move(first, over[0], In[K]{w.key.Key, windowOf(own.Cover(spanOf(first.row.Window)))})
 	w.Fold(&first.value, *v)
+	if w.firings != nil && was != first.row.Window.End { // it may have been put out where it ended before
+		w.due.add(w.next(int64(first.row.Window.End)), over[0])
+	}
+	w.changed(first, over[0])
 }

@@ -80,11 +80,12 @@ type entry[R comparable, S any] struct {
 type parting uint8
 
 const (
-	isDone    parting = 1 << iota // nothing changes it any more
-	changed                       // the epoch had changed it before that
-	lately                        // and so had the step of it that has not ended
-	wasMoved                      // it was stored as another row, which is in Table.moved
-	isClosing                     // what it has come to is being put out
+	isDone      parting = 1 << iota // nothing changes it any more
+	changed                         // the epoch had changed it before that
+	lately                          // and so had the step of it that has not ended
+	wasMoved                        // it was stored as another row, which is in Table.moved
+	isOut                           // what it has come to is being put out
+	changedLate                     // records of this run have changed it behind its end
 )
 
 // stepBefore marks an entry that its epoch touched, but not since the last step of it ended.

@@ -173,11 +173,14 @@ func (w *watermarks) stands() map[string]epoch.EventTime {
 	}
 	out := make(map[string]epoch.EventTime, len(w.specs))
 	for i, s := range w.specs {
-		at := epoch.EventTime{Watermark: epoch.Moment(w.marks[i]), Partitions: map[string]map[string]epoch.PartitionTime{}}
+		at := epoch.EventTime{Watermark: epoch.Moment(w.marks[i])}
 		for id, name := range w.names {
 			p := w.parts[i][id]
 			if p == noProgress || name == (partName{}) {
 				continue
+			}
+			if at.Partitions == nil { // as a manifest is read that has none
+				at.Partitions = map[string]map[string]epoch.PartitionTime{}
 			}
 			if at.Partitions[name.source] == nil {
 				at.Partitions[name.source] = map[string]epoch.PartitionTime{}

@@ -25,6 +25,8 @@ type WindowSpec[K comparable, S, T any] struct {
 	Merge func(*S, *S)
 	// Results is where what a window has come to arrives, once it can't change any more.
 	Results *Node[Result[K, S]]
+	// Firings is where it arrives before that, too.
+	Firings *Firings[K, S]
 	// Late is where records arrive that came too late, or have no time.
 	Late *Node[T]
 }
@@ -80,6 +82,7 @@ func AddWindows[K comparable, S, T any](g *Graph, keyed Keyed[K, T], spec *Windo
 		if spec.Results.Consumed() {
 			w.results = spec.Results.instantiate(in)
 		}
+		w.firings = openFirings(in, spec.Firings)
 		if in.build != nil {
 			return func(*T) {}
 		}
@@ -107,6 +110,7 @@ type windows[K comparable, S, T any] struct {
 	table   *Table[In[K], S]
 	finder  window.Finder
 	results func(*Result[K, S]) // nil: nobody wants them
+	firings *firings[K, S]      // nil: likewise
 	late    func(*T)
 	losses  *losses
 	due     dues // entries, by when something is to be done with them
@@ -121,6 +125,7 @@ type windows[K comparable, S, T any] struct {
 	ready  []due  // what is due by now
 	found  []window.Span
 	over   []uint32 // numbers of entries
+	outs   []out    // how these are put out
 	slot   int      // of the result that was put out last; -1: there is none yet
 	result Result[K, S]
 }
@@ -134,6 +139,9 @@ func (w *windows[K, S, T]) begin() {
 		succession = *at.Succession
 	}
 	w.finder = succession.Finder()
+	if w.firings != nil {
+		w.firings.passed = max(w.closedBefore, w.now())
+	}
 }
 
 // now is the time that windows close by.
@@ -232,8 +240,27 @@ func (w *windows[K, S, T]) fold(at Window, v *T) {
 	w.Fold(&e.value, *v)
 	w.table.put(e)
 	if isNew {
-		w.due.add(int64(at.End)+w.Allowed, n)
+		w.due.add(w.next(int64(at.End)), n)
 	}
+	w.changed(e, n)
+}
+
+// next is when something is to be done next with an entry whose window ends then.
+func (w *windows[K, S, T]) next(end int64) int64 {
+	if w.firings != nil && end > w.firings.passed {
+		return end
+	}
+	return end + w.Allowed
+}
+
+// changed notes an entry that a late record has changed.
+func (w *windows[K, S, T]) changed(e *entry[In[K], S], n uint32) {
+	if w.firings == nil || int64(e.row.Window.End) > w.firings.passed || e.parting&changedLate != 0 {
+		return
+	}
+	e.parting |= changedLate
+	w.firings.late = append(w.firings.late, n)
+	w.in.overdue = true
 }
 
 // loaded plans what is to be done with the entries that were stored.
@@ -258,11 +285,12 @@ func (w *windows[K, S, T]) brought(e *entry[In[K], S]) {
 // when it is closed for as long as it takes until no record can come any more that
 // would have been in it.
 func (w *windows[K, S, T]) plan(n uint32, e *entry[In[K], S]) {
-	end := int64(e.row.Window.End) + w.Allowed
-	if w.Windows.Kind == window.SessionKind && w.closedBefore != connector.NoTime && int64(e.row.Window.End) <= w.closedBefore {
-		end += w.Windows.Gap
+	end := int64(e.row.Window.End)
+	if w.Windows.Kind == window.SessionKind && w.closedBefore != connector.NoTime && end <= w.closedBefore {
+		w.due.add(end+w.Allowed+w.Windows.Gap, n)
+		return
 	}
-	w.due.add(end, n)
+	w.due.add(w.next(end), n)
 }
 
 func (w *windows[K, S, T]) nextTick() int64 {
@@ -272,69 +300,98 @@ func (w *windows[K, S, T]) nextTick() int64 {
 	return w.due.soonest(func(due) bool { return true })
 }
 
-// pass closes the windows whose time has passed.
+// pass closes the windows whose time has passed, and puts out those that are to be put
+// out before or meanwhile.
 func (w *windows[K, S, T]) pass(in *Instance) {
 	now := w.now()
 	if now == connector.NoTime {
 		return
 	}
 	session := w.Windows.Kind == window.SessionKind
-	closing := w.over[:0]
+	w.over, w.outs = w.over[:0], w.outs[:0]
 	w.ready = w.due.take(now, w.ready[:0])
 	for i, d := range w.ready {
 		if i%ahead == 0 {
 			w.table.fetchDue(w.ready[i:min(i+ahead, len(w.ready))])
 		}
 		e := w.table.at(d.number)
-		end := int64(e.row.Window.End) + w.Allowed
+		end := int64(e.row.Window.End)
+		closes := end + w.Allowed
 		switch {
-		case !e.present || e.parting&(isDone|isClosing) != 0: // it has gone, or is another's number by now
+		case !e.present || e.parting&(isDone|isOut) != 0: // it has gone, or is another's number by now
 		case end > now: // it was extended, or is another one by now
-			w.due.add(end, d.number)
-		case session && d.at > end:
-			if gone := end + w.Windows.Gap; gone > now {
+			w.due.add(w.next(end), d.number)
+		case closes > now:
+			if timing := w.firings.timing(e, now); timing != "" {
+				w.out(e, d.number, out{timing: timing})
+			}
+			w.due.add(closes, d.number)
+		case session && d.at > closes:
+			if gone := closes + w.Windows.Gap; gone > now {
 				w.due.add(gone, d.number)
 			} else {
 				w.table.finish(d.number)
 			}
 		default:
-			e.parting |= isClosing
-			closing = append(closing, d.number)
+			w.out(e, d.number, out{w.firings.timing(e, now), true})
 		}
 	}
-	w.over = closing
-	w.close(closing)
-	for _, n := range closing {
+	if w.firings != nil {
+		w.fire(now)
+	}
+	w.putOutAll()
+	for i, n := range w.over {
 		if in.failed != nil {
 			return
 		}
 		e := w.table.at(n)
-		e.parting &^= isClosing
-		if !session || int64(e.row.Window.End)+w.Allowed+w.Windows.Gap <= now {
-			w.table.finish(n)
+		e.parting &^= isOut
+		if !w.outs[i].closes {
+			continue
+		}
+		if gone := int64(e.row.Window.End) + w.Allowed + w.Windows.Gap; session && gone > now {
+			w.due.add(gone, n)
 		} else {
-			w.due.add(int64(e.row.Window.End)+w.Allowed+w.Windows.Gap, n)
+			w.table.finish(n)
 		}
 	}
 }
 
-// close puts out what windows have come to: by slot, and in a slot by time.
-func (w *windows[K, S, T]) close(closing []uint32) {
-	if w.results == nil || len(closing) == 0 {
+// out is how an entry is put out.
+type out struct {
+	timing Timing // of its firing; empty: it has none
+	closes bool   // it is a result
+}
+
+// out has an entry be put out.
+func (w *windows[K, S, T]) out(e *entry[In[K], S], n uint32, how out) {
+	e.parting |= isOut
+	w.over, w.outs = append(w.over, n), append(w.outs, how)
+}
+
+// putOutAll puts out what windows have come to: by slot, and in a slot by time.
+func (w *windows[K, S, T]) putOutAll() {
+	if w.results == nil && w.firings == nil || len(w.over) == 0 {
 		return
 	}
 	w.slot = -1
-	for rest := w.table.inOrder(closing); len(rest) > 0; {
+	for rest := w.table.inOrder(w.over); len(rest) > 0; {
 		same := firstSlot(rest)
 		rest = rest[len(same):]
 		if len(same) > 1 {
 			slices.SortStableFunc(same, func(a, b placed) int {
-				return cmp.Compare(w.table.at(closing[a.at]).row.Window.End, w.table.at(closing[b.at]).row.Window.End)
+				return cmp.Compare(w.table.at(w.over[a.at]).row.Window.End, w.table.at(w.over[b.at]).row.Window.End)
 			})
 		}
 		for _, p := range same {
-			e := w.table.at(closing[p.at])
-			if w.putOut(e.hash, e.row, w.Table.own(e.value)); w.in.failed != nil {
+			e, how := w.table.at(w.over[p.at]), w.outs[p.at]
+			if w.firings != nil && how.timing != "" {
+				w.fireOne(e, how.timing)
+			}
+			if w.results != nil && how.closes && w.in.failed == nil {
+				w.putOut(e.hash, e.row, w.Table.own(e.value))
+			}
+			if w.in.failed != nil {
 				return
 			}
 		}
@@ -343,12 +400,17 @@ func (w *windows[K, S, T]) close(closing []uint32) {
 
 // putOut puts out what a window has come to. Results of a slot follow one another.
 func (w *windows[K, S, T]) putOut(hash uint64, at In[K], value S) {
+	w.stand(hash, at)
+	w.result = Result[K, S]{at.Key, at.Window, value}
+	w.results(&w.result)
+}
+
+// stand readies the instance to put out a window.
+func (w *windows[K, S, T]) stand(hash uint64, at In[K]) {
 	end := int64(at.Window.End) - 1
 	if s := int(SlotOf(hash)); s != w.slot {
 		w.slot = s
 		w.in.fireAt(s, end)
 	}
 	w.in.operator, w.in.time, w.key.Key = w.Table.Operator, end, at.Key
-	w.result = Result[K, S]{at.Key, at.Window, value}
-	w.results(&w.result)
 }

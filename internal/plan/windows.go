@@ -15,6 +15,7 @@ const (
 	windowKind       = "window"
 	allowedParameter = "allowed lateness"
 	panesParameter   = "panes"
+	firingsParameter = "firings"
 )
 
 // windows has an operator's windows go on from those of the one whose state it has, which
