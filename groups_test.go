@@ -30,6 +30,7 @@ type topic struct {
 	opens  []string
 	told   []map[string]connector.Offset
 	fails  int // tells of offsets that fail
+	closed int // readers
 }
 
 func newTopic() *topic {
@@ -52,12 +53,12 @@ func (*topic) NewDecoder() func(b *connector.Batch, i int, v *int64) error {
 }
 
 func (s *topic) Open(_ context.Context, o connector.Opening) (connector.Reader, error) {
-	return &topicReader{s, o.Begun}, nil
+	return &topicReader{topic: s, begun: o.Begun}, nil
 }
 
 type topicReader struct {
 	*topic
-	begun bool
+	begun, isClosed bool
 }
 
 func (r *topicReader) Partitions(context.Context) ([]string, error) {
@@ -79,14 +80,25 @@ func (r *topicReader) Partition(_ context.Context, name string, from connector.O
 	return &topicPartition{r.topic, name, from, from.Next}, nil
 }
 
-func (*topicReader) Bounded() bool   { return false }
-func (*topicReader) Close() error    { return nil }
+func (*topicReader) Bounded() bool { return false }
+
+func (r *topicReader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isClosed = true
+	r.closed++
+	return nil
+}
+
 func (*topicReader) Cluster() string { return "one" }
 func (*topicReader) Group() string   { return "people" }
 
 func (r *topicReader) CommitOffsets(_ context.Context, offsets map[string]connector.Offset) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.isClosed {
+		return errors.New("the client is closed")
+	}
 	if r.fails--; r.fails >= 0 {
 		return errors.New("the coordinator has moved")
 	}
@@ -282,5 +294,37 @@ func TestGroupsAreTold(t *testing.T) {
 		s.set("0", 0, 25)
 		eventually(t, "the group is told more", func() bool { return newest() == 25 })
 		stop()
+	}
+}
+
+// TestGroupsAreToldAtTheEnd stops a job whose last epoch is delivered only then: its
+// group stands where the job does.
+func TestGroupsAreToldAtTheEnd(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s, st := newTopic(), store.NewMemory()
+	s.set("0", 0, 10)
+	out := &gate{open: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- topicJob(t, s, out).Run(ctx, sluice.Options{Store: st, Epoch: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	}()
+	eventually(t, "it is read", func() bool { return kept(t, st)["0"].Next == 10 })
+	cancel()
+	for range 200 { // whoever closed the source by now could tell nothing of what is delivered next
+		s.mu.Lock()
+		closed := s.closed > 0
+		s.mu.Unlock()
+		if closed || env.Pause(t.Context(), env.Real().Clock, time.Millisecond) != nil {
+			break
+		}
+	}
+	close(out.open)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if len(s.told) == 0 || s.told[len(s.told)-1]["0"].Next != 10 {
+		t.Errorf("the group was told %v, want 10 at the end", s.told)
 	}
 }

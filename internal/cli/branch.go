@@ -111,7 +111,7 @@ func listBranch(bs upgrade.Branches, b upgrade.Branch, now time.Time) listedBran
 	one.Partial = partialsOf(m)
 	one.Sources = sourcesOf(m, b.Beat)
 	if b.Standing == upgrade.Live || b.Standing == upgrade.Follows {
-		owner := ownership{m, b.Beat}
+		owner := ownership{head: m, beat: b.Beat}
 		if one.Alive = owner.tell(now); b.Owned() && b.Beat != nil {
 			one.RecordsPerSecond = b.Beat.RecordsPerSecond
 		}

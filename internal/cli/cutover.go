@@ -79,7 +79,7 @@ func (o cuttingOver) ask(c *cobra.Command, p *place, args []string) error {
 // obstacle says why a branch can't be cut over to, or not now, and the way out; empty if
 // it can.
 func obstacle(job string, b upgrade.Branch, now time.Time) string {
-	owner := ownership{b.Head.Manifest, b.Beat}
+	owner := ownership{head: b.Head.Manifest, beat: b.Beat}
 	switch {
 	case b.Standing == upgrade.Live:
 		return "it is the live branch already"
@@ -123,7 +123,7 @@ func (o cuttingOver) await(ctx context.Context, p *place, job *epoch.Job, branch
 func whatIsMissing(bs upgrade.Branches, b upgrade.Branch, now time.Time) string {
 	live, _ := bs.LiveBranch()
 	behind, _ := bs.Behind(b)
-	owner := ownership{b.Head.Manifest, b.Beat}
+	owner := ownership{head: b.Head.Manifest, beat: b.Beat}
 	text := fmt.Sprintf("its owner %s", owner.tell(now))
 	switch {
 	case behind > 0:

@@ -69,6 +69,7 @@ type stopped struct {
 	Request uint64            `json:"request,omitzero"` // 0: there was nobody to ask
 	Ended   bool              `json:"ended"`            // the owner has let go
 	Gone    bool              `json:"gone"`             // or has ended without
+	Sealed  bool              `json:"sealed,omitzero"`  // a cut is under way: nobody owns the job
 	Epoch   epoch.Epoch       `json:"epoch"`
 	Pending map[string]uint64 `json:"pending"` // positions that are to be delivered, by sink
 	// Offsets are where a job that was to stop at some has stopped, by source and partition.
@@ -95,26 +96,29 @@ func (s stopping) ask(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	out := stopped{Job: job.Name(), Ended: before.ended(), Gone: before.gone(), Epoch: before.head.Epoch, Pending: pendingOf(before.head)}
-	if before.ended() {
+	out := stopped{Job: job.Name(), Ended: before.ended() && !before.sealed, Gone: before.gone(), Sealed: before.sealed, Epoch: before.head.Epoch, Pending: pendingOf(before.head)}
+	if before.ended() && !before.sealed {
 		if s.to != "" {
 			return fmt.Errorf("%s is not running, so that nobody reads up to there: it stands at epoch %d; run it, and ask again", job.Name(), out.Epoch)
 		}
 		return out.write(c)
+	}
+	if before.sealed && s.to != "" {
+		return fmt.Errorf("%s is in the middle of a cut, so that nobody reads up to there: its branch was sealed at epoch %d; ask again once the next one is live, which `sluice status %s` tells", job.Name(), out.Epoch, job.Name())
 	}
 	request, err := s.request(ctx, job, to)
 	if err != nil {
 		return err
 	}
 	out.Request = request.N
-	if s.wait == 0 {
+	if s.wait == 0 || before.sealed && before.ended() {
 		return out.write(c)
 	}
 	after, err := awaitEnd(ctx, p.env, job, request, s.wait)
 	if err != nil {
 		return err
 	}
-	out.Ended, out.Gone, out.Epoch, out.Pending = true, after.gone(), after.head.Epoch, pendingOf(after.head)
+	out.Sealed, out.Ended, out.Gone, out.Epoch, out.Pending = false, true, after.gone(), after.head.Epoch, pendingOf(after.head)
 	if s.to == "" {
 		return out.write(c)
 	}
@@ -181,7 +185,7 @@ func awaitEnd(ctx context.Context, e *env.Env, job *epoch.Job, request epoch.Req
 				return false, fmt.Errorf("%s: request %d is not met: %s", job.Name(), u.Request, u.Why)
 			}
 		}
-		return o.ended(), nil
+		return o.ended() && !o.sealed, nil // behind a seal another branch goes on, or this one
 	})
 	if err == nil && !ended {
 		err = fmt.Errorf("%s: asked to stop, but %s (%s) has not let go within %v; it goes on trying, `sluice status %s` tells how it is", job.Name(), o.head.Owner, o.head.Writer, most, job.Name())
@@ -195,6 +199,8 @@ func (s stopped) write(c *cobra.Command) error {
 	}
 	var text string
 	switch {
+	case s.Sealed && !s.Ended:
+		text = fmt.Sprintf("%s is in the middle of a cut: its branch was sealed at epoch %d, and nobody owns another yet; whoever waits to go on is asked to stop (request %d)", s.Job, s.Epoch, s.Request)
 	case s.Request == 0:
 		text = fmt.Sprintf("%s is not running; it stands at epoch %d", s.Job, s.Epoch)
 	case !s.Ended:
@@ -226,8 +232,9 @@ func (s stopped) write(c *cobra.Command) error {
 // ownership is who owns a branch, the live one if nothing else is said, as far as the
 // store tells.
 type ownership struct {
-	head epoch.Manifest
-	beat *epoch.Heartbeat // of the head's owner; nil: none
+	head   epoch.Manifest
+	sealed bool             // the branch has ended, and none behind it is live yet
+	beat   *epoch.Heartbeat // of the head's owner; nil: none
 }
 
 func ownershipOf(ctx context.Context, job *epoch.Job) (o ownership, err error) {
@@ -239,7 +246,7 @@ func ownershipOf(ctx context.Context, job *epoch.Job) (o ownership, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.head = head.Manifest
+	o.head, o.sealed = head.Manifest, head.Sealed()
 	beat, ok, err := job.Heartbeat(ctx, branch, epoch.FirstTask)
 	if ok && beat.Owner == head.Manifest.Owner {
 		o.beat = &beat

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicestream/sluice/env"
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/store"
 )
 
 // run runs the sluice command on the job's store.
@@ -66,6 +68,34 @@ func TestStopFromElsewhere(t *testing.T) {
 	}
 	if out := job.sluice("stop"); !strings.HasPrefix(out, "follow is not running; it stands at epoch ") {
 		t.Errorf("a second stop says %q", out)
+	}
+}
+
+// A job whose branch was sealed is in the middle of a cut: it is not called stopped, and
+// whoever waits to go on hears of the request.
+func TestStopInTheMiddleOfACut(t *testing.T) {
+	t.Parallel()
+	job := startJob(t, "follow", "--lease", "300ms", "--epoch", "10ms", "--resume-after", "1h")
+	job.wait("committed")
+	st, err := store.OpenFolder(env.Real(), filepath.Join(job.cmd.Dir, "sluice-data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := epoch.FindJob(t.Context(), env.Real(), st, "follow")
+	if err == nil {
+		_, err = log.SealBranch(t.Context(), epoch.MainBranch, epoch.ThisProcess(), "a test")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := job.sluice("stop", "--wait", "0"); !strings.HasPrefix(out, "follow is in the middle of a cut: its branch was sealed at epoch ") {
+		t.Errorf("stop says %q", out)
+	}
+	if end := job.end(); end.ExitStatus() != 0 {
+		t.Errorf("the one that waits has ended with %v", end)
+	}
+	if out := job.sluice("stop"); !strings.HasPrefix(out, "follow is in the middle of a cut: its branch was sealed at epoch ") {
+		t.Errorf("stop says %q, when nobody is left", out)
 	}
 }
 

@@ -244,6 +244,14 @@ func (r *Run) Epochs() <-chan *Epoch { return r.epochs }
 // Quit is closed when the run has ended.
 func (r *Run) Quit() <-chan struct{} { return r.quit }
 
+// Wait ends the run, waits until nothing of it runs any more, and returns the error that
+// ended it, if any. The sources stay open.
+func (r *Run) Wait() error {
+	r.abort(nil)
+	r.running.Wait()
+	return r.err
+}
+
 // Close ends the run, waits for all that belongs to it, and returns the error
 // that ended it, if any.
 func (r *Run) Close() error {

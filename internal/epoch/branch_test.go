@@ -293,6 +293,33 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
+// TestCutWhileGivingUp gives a branch up that goes live between the look and the seal:
+// it is said, and the job goes on behind its end.
+func TestCutWhileGivingUp(t *testing.T) {
+	s := store.NewMemory()
+	v1 := newUpgrader(t, s, 1, "v1")
+	input(t, v1.take(), 3)
+	n := newUpgrader(t, s, 2, "v2")
+	if err := n.begin(t.Context(), upgrading); err != nil {
+		t.Fatal(err)
+	}
+	branch, cut := n.begun.File.Branch, false
+	v1.store.SetPlan(func(c faultstore.Call) faultstore.Fault {
+		if c.Operation == "create" && !cut {
+			cut = true
+			if _, err := n.cut(t.Context(), Cutting{Kind: Upgrade}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return faultstore.None
+	})
+	e := wantError[*CutUnderWayError](t, "giving up", v1.job.GiveUp(t.Context(), branch, v1.me.Writer, "a person"))
+	if !e.Live || !e.Ended {
+		t.Errorf("giving up a branch that goes live: %+v", e)
+	}
+	wantError[*SealedError](t, "the one that is live", lastErr(n.owner.Commit(t.Context(), Manifest{Kind: Open, Now: 1 << 60})))
+}
+
 // TestCleanedStart is H11: the start is cleaned away between the look at the head and
 // the pin; a newer one is chosen, and no pin is left of the first.
 func TestCleanedStart(t *testing.T) {

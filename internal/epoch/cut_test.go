@@ -214,7 +214,16 @@ func TestLateLiveRecordOfAGivenUpBranch(t *testing.T) {
 			}
 			if !given {
 				given = true
-				if err := v1.job.GiveUp(t.Context(), branch, v1.me.Writer, "a person"); err != nil {
+				// Who looks now sees the cut; somebody has looked a moment before.
+				cut := wantError[*CutUnderWayError](t, "giving up in a cut", v1.job.GiveUp(t.Context(), branch, v1.me.Writer, "a person"))
+				if cut.Ended || cut.Sealed != MainBranch {
+					t.Errorf("giving up in a cut: %+v", cut)
+				}
+				records, err := v1.job.LiveRecords(t.Context(), nil)
+				if err == nil {
+					err = v1.job.giveUp(t.Context(), branch, records, v1.me.Writer, "a person")
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 				if removed {

@@ -1,9 +1,13 @@
 package epoch
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/sluicestream/sluice/store"
 )
 
 // LiveBranchError says that a branch which is or was live was to be given up.
@@ -21,6 +25,34 @@ func (e *LiveBranchError) Error() string {
 // ExitCode is the exit code of the command line.
 func (e *LiveBranchError) ExitCode() int { return 13 }
 
+// CutUnderWayError says that a branch was to be given up while the live one has been
+// sealed: perhaps for a cut to it.
+type CutUnderWayError struct {
+	At
+	// Sealed is the live branch of before.
+	Sealed string
+	// Ended tells that the branch was sealed all the same: the seal of the other came
+	// meanwhile.
+	Ended bool
+	// Live tells that it had become the live one by then.
+	Live bool
+}
+
+// Error implements error.
+func (e *CutUnderWayError) Error() string {
+	const on = "nobody reads the job until a build goes on. One that waits does so after its --resume-after; run `JOB resume` with the one that is to go on for it to do so now"
+	switch {
+	case e.Live:
+		return fmt.Sprintf("%s: it went live in the moment in which it was given up: expected a branch that only follows. It has ended; %s.", e.At, on)
+	case e.Ended:
+		return fmt.Sprintf("%s: it is given up, but a cut to it had begun: expected branch %s to go on, found it sealed. So %s.", e.At, e.Sealed, on)
+	}
+	return fmt.Sprintf("%s: branch %s has been sealed, perhaps for a cut to this one: expected none under way. Nothing was changed. Look at `sluice status %s` until one is live, or end the cut by `JOB resume`; give the branch up then.", e.At, e.Sealed, e.Job)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *CutUnderWayError) ExitCode() int { return 13 }
+
 // GiveUp ends a branch that follows, and has not been live: it seals the next name
 // of each of its logs, name 0 of one without a base, and takes its pins away then
 // (H11b, H16). It may be called again after a crash, and for a branch of which there
@@ -37,6 +69,33 @@ func (j *Job) GiveUp(ctx context.Context, branch string, writer Writer, by strin
 	if err := CheckName("branch", branch); err != nil {
 		return err
 	}
+	file, err := j.BranchFile(ctx, branch)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if file.Kind == Rehearsal { // which no cut is ever to
+		return j.giveUp(ctx, branch, records, writer, by)
+	}
+	live := newestOf(records)
+	if sealed, err := j.sealed(ctx, live); err != nil || sealed {
+		return cmp.Or(err, error(&CutUnderWayError{At: At{Job: j.name, Branch: branch}, Sealed: live}))
+	}
+	if err := j.giveUp(ctx, branch, records, writer, by); err != nil {
+		return err
+	}
+	// A cut is not held up by this: it may have begun, or even ended, in between.
+	if records, err = j.LiveRecords(ctx, nil); err != nil {
+		return err
+	}
+	e := &CutUnderWayError{At: At{Job: j.name, Branch: branch}, Sealed: live, Ended: true, Live: newestOf(records) == branch}
+	if sealed, err := j.sealed(ctx, newestOf(records)); err != nil || sealed {
+		return cmp.Or(err, error(e))
+	}
+	return nil
+}
+
+// giveUp is GiveUp, whatever is under way.
+func (j *Job) giveUp(ctx context.Context, branch string, records []LiveRecord, writer Writer, by string) error {
 	record := BranchFile{Format: Format, JobID: j.file.JobID, Branch: branch, Kind: GivenUp, By: by, Time: j.now()}
 	if len(records) > 0 {
 		record.Layout = records[len(records)-1].Layout
@@ -48,6 +107,24 @@ func (j *Job) GiveUp(ctx context.Context, branch string, writer Writer, by strin
 		return err
 	}
 	return j.UnpinBranch(ctx, branch)
+}
+
+// newestOf is the live branch of some records.
+func newestOf(records []LiveRecord) string {
+	if len(records) == 0 {
+		return MainBranch
+	}
+	return records[len(records)-1].Branch
+}
+
+// sealed tells whether a branch has ended; one without an epoch has not.
+func (j *Job) sealed(ctx context.Context, branch string) (bool, error) {
+	head, err := j.Head(ctx, branch, FirstTask)
+	var none *NoLogError
+	if errors.As(err, &none) {
+		return false, nil
+	}
+	return head.Sealed(), err
 }
 
 // Aftermath is how a process looks at a branch of its that has ended.

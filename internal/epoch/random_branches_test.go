@@ -3,6 +3,7 @@ package epoch
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/sluicestream/sluice/internal/faultstore"
@@ -55,10 +56,11 @@ func (w *upgrades) allow(what string, err error) {
 		cleaned    *CleanedError
 		timetable  *TimetableError
 		live       *LiveBranchError
+		cut        *CutUnderWayError
 	)
 	switch {
 	case err == nil, errors.As(err, &fenced), errors.As(err, &void), errors.As(err, &sealed), errors.As(err, &superseded),
-		errors.As(err, &cleaned), errors.As(err, &timetable), errors.As(err, &live), errors.Is(err, faultstore.ErrInjected):
+		errors.As(err, &cleaned), errors.As(err, &timetable), errors.As(err, &live), errors.As(err, &cut), errors.Is(err, faultstore.ErrInjected):
 	default:
 		w.t.Fatalf("%s: %v", what, err)
 	}
@@ -199,7 +201,14 @@ func (w *upgrades) giveUp() {
 	if err != nil || len(branches) == 0 {
 		w.t.Skip("there is no branch: the history draws another step")
 	}
-	err = u.job.GiveUp(background, rapid.SampledFrom(branches).Draw(w.t, "branch"), u.me.Writer, u.name)
+	branch := rapid.SampledFrom(branches).Draw(w.t, "branch")
+	records, err := u.job.LiveRecords(background, nil)
+	was := slices.ContainsFunc(records, func(r LiveRecord) bool { return r.Branch == branch })
+	if err == nil && !was && branch != MainBranch && rapid.Bool().Draw(w.t, "it has looked for a cut before") {
+		err = u.job.giveUp(background, branch, records, u.me.Writer, u.name)
+	} else if err == nil {
+		err = u.job.GiveUp(background, branch, u.me.Writer, u.name)
+	}
 	w.allow("give up", err)
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -28,6 +29,9 @@ func (r *runner) abandon(ctx context.Context) error {
 		}
 		last := time.UnixMicro(b.LastSign()).UTC()
 		if err := r.job.GiveUp(ctx, b.Name, epoch.ThisProcess(), "the live branch's owner, since nobody has followed on it for "+r.o.AbandonAfter.String()); err != nil {
+			if _, cut := errors.AsType[*epoch.CutUnderWayError](err); cut {
+				return nil // this owner's branch has ended, and the next one's looks again
+			}
 			return err
 		}
 		r.o.Log.Warn("a branch was given up on which nobody has followed for a long time: it held clean-up back; start the upgrade again for a new one",

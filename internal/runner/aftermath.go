@@ -34,7 +34,7 @@ func (r *runner) afterSeal(ctx context.Context, sealed *epoch.SealedError) (next
 		case epoch.ResumeNow:
 			r.o.Log.Warn("nobody has gone on behind the seal: this build does", "branch", sealed.Branch, "waited", still.String())
 			o := r.o
-			o.known = r.pulse.known
+			o.known = r.pulse.known.Load()
 			point, err := r.endOf(ctx, sealed.Branch)
 			if err != nil {
 				return nil, err
@@ -49,7 +49,7 @@ func (r *runner) afterSeal(ctx context.Context, sealed *epoch.SealedError) (next
 			}
 			if r.o.FollowAfterCut {
 				o := r.o
-				o.known = r.pulse.known
+				o.known = r.pulse.known.Load()
 				point, err := r.endOf(ctx, sealed.Branch)
 				if err != nil {
 					return nil, err
@@ -60,11 +60,15 @@ func (r *runner) afterSeal(ctx context.Context, sealed *epoch.SealedError) (next
 			return nil, r.superseded(ctx, live)
 		case epoch.StandByAgain:
 			o := r.o
-			o.known = r.pulse.known
+			o.known = r.pulse.known.Load()
 			o.Follow = nil
 			return &o, nil
 		case epoch.EndGivenUp:
-			return nil, &GivenUpError{At: epoch.At{Job: r.o.Job, Branch: sealed.Branch, Task: epoch.FirstTask}, By: sealed.By}
+			head, err := r.job.Head(ctx, live.Branch, epoch.FirstTask)
+			if err != nil {
+				return nil, err
+			}
+			return nil, &GivenUpError{At: epoch.At{Job: r.o.Job, Branch: sealed.Branch, Task: epoch.FirstTask}, By: sealed.By, Sealed: head.Sealed()}
 		}
 		if err := r.askedMeanwhile(ctx); err != nil {
 			return nil, err
@@ -83,12 +87,12 @@ func (r *runner) askedMeanwhile(ctx context.Context) error {
 		r.pulse.stop()
 		r.pulse.ending.Wait()
 	}
-	found, err := r.job.RequestsAfter(ctx, r.pulse.known)
+	found, err := r.job.RequestsAfter(ctx, r.pulse.known.Load())
 	if err != nil {
 		return err
 	}
 	for _, request := range found {
-		if r.pulse.known = request.N; request.Kind.Stops() {
+		if r.pulse.known.Store(request.N); request.Kind.Stops() {
 			r.pulse.done(request)
 			r.halt()
 			return context.Canceled
@@ -144,6 +148,8 @@ type GivenUpError struct {
 	epoch.At
 	// By is who gave it up.
 	By string
+	// Sealed tells that the live branch has been sealed: a cut had begun.
+	Sealed bool
 }
 
 // Error implements error.
@@ -152,7 +158,11 @@ func (e *GivenUpError) Error() string {
 	if by == "" {
 		by = "somebody"
 	}
-	return fmt.Sprintf("%s: the branch was given up by %s. The live branch was not touched; run `upgrade` again for a new one.", e.At, by)
+	rest := "The live branch was not touched; run `upgrade` again for a new one."
+	if e.Sealed {
+		rest = "The cut had begun, and the live branch is sealed: nobody reads the job until a build goes on. One that waits does so after its --resume-after; run `JOB resume` with the one that is to go on for it to do so now."
+	}
+	return fmt.Sprintf("%s: the branch was given up by %s. %s", e.At, by, rest)
 }
 
 // ExitCode is the exit code of the command line.

@@ -185,14 +185,23 @@ func (r *runner) comparePlaces(ctx context.Context, m epoch.Manifest) error {
 
 // repeats are the sinks that would get outputs again which they have, and can't replace
 // them.
-func (r *runner) repeats(m epoch.Manifest) (reasons []string) {
+func (r *runner) repeats(m epoch.Manifest) []string {
+	reasons := r.absent(m)
 	for _, s := range r.o.Graph.Sinks() {
 		at, has := m.Sinks[s.Name]
-		if has && at.Dropped != "" && !slices.Contains(r.o.Gap, s.Name) {
-			reasons = append(reasons, fmt.Sprintf("sink %s: it is back after an absence; allow that it lacks what came meanwhile with --gap %s, or give it a new name", s.Name, s.Name))
-		}
 		if has && at.Dropped == "" && s.Key == nil && !slices.Contains(r.o.Follow.RepeatOutputs, s.Name) {
 			reasons = append(reasons, fmt.Sprintf("sink %s: it is appended to, and would get outputs again that it has; give it a new name, or allow that with --repeat-outputs %s", s.Name, s.Name))
+		}
+	}
+	return reasons
+}
+
+// absent are the sinks that the live build lacks, so that they get nothing of what it
+// puts out, and which nobody has allowed to lack that.
+func (r *runner) absent(live epoch.Manifest) (reasons []string) {
+	for _, s := range r.o.Graph.Sinks() {
+		if live.Sinks[s.Name].Dropped != "" && !slices.Contains(r.o.Gap, s.Name) {
+			reasons = append(reasons, fmt.Sprintf("sink %s: it is back after an absence; allow that it lacks what came meanwhile with --gap %s, or give it a new name", s.Name, s.Name))
 		}
 	}
 	return reasons

@@ -261,6 +261,10 @@ func (r *runner) checkStart(ctx context.Context, me epoch.Identity) error {
 	if err := r.findStarts(ctx, m); err != nil {
 		return err
 	}
+	// Where it begins tells nothing of what its sinks lack when it takes over.
+	if reasons := r.absent(m); len(reasons) > 0 && !r.o.Follow.Rehearse {
+		return &RefusedError{epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, reasons}
+	}
 	if from := r.o.Follow.From; from != nil {
 		if m, err = r.job.Manifest(ctx, from.Branch, epoch.FirstTask, from.Tasks[epoch.FirstTask]); err != nil {
 			return err

@@ -415,7 +415,7 @@ func (c *committer) note(ctx context.Context) error {
 // finish ends a run whose input has ended: it waits for the deliveries, for at
 // most the grace if the job was told to stop.
 func (c *committer) finish(ctx context.Context, run *engine.Run) error {
-	if err := run.Close(); err != nil {
+	if err := run.Wait(); err != nil { // the sources' groups are told of what is delivered yet
 		return err
 	}
 	c.r.o.Board.SetRole(vitals.Stopping)

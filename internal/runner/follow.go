@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,6 +231,12 @@ func (p *pilot) move(ctx context.Context, f epoch.Followed) (led bool, err error
 		Gone: gone,
 		Step: f.Step, Asked: p.word(), Auto: o.Auto, Soaked: now.Sub(p.caughtAt) >= o.Soak,
 		Sealed: p.sealed,
+	}
+	if v.Wants() && !p.sealed {
+		// Who stops a job means those as well that would go on with it.
+		if stops, err := p.r.pulse.stops(ctx); err != nil || stops {
+			return false, cmp.Or(err, env.Pause(ctx, p.r.o.Env.Clock, fastestLook))
+		}
 	}
 	if v.Wants() {
 		if v.Objections, err = p.object(ctx, f.Step); err != nil {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,11 +16,12 @@ const beatsPerLease = 3
 // pulse is the owner's heartbeat; with each beat it looks for requests.
 type pulse struct {
 	r      *runner
-	known  uint64        // newest request that was seen
+	known  atomic.Uint64 // newest request that was seen, and done as far as it is for this process
 	forgot uint64        // the newest that was known when requests to forget were looked for
 	asked  atomic.Uint64 // newest request that is being done
 	drain  chan struct{} // has room for one; asks the committer to read to the end
 	lost   chan error    // has room for one: why the branch is another's
+	look   chan struct{} // has room for one: requests are to be looked for at once
 
 	drainTo chan epoch.Request // has room for one; asks the committer to read up to offsets
 
@@ -52,6 +54,7 @@ func (p *pulse) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-p.look:
 		case <-timer.C():
 			timer.Reset(every)
 		}
@@ -98,7 +101,7 @@ func (p *pulse) beat(ctx context.Context, released bool) {
 
 // requests does what was asked of this process since it began.
 func (p *pulse) requests(ctx context.Context) {
-	found, err := p.r.job.RequestsAfter(ctx, p.known)
+	found, err := p.r.job.RequestsAfter(ctx, p.known.Load())
 	if err == nil {
 		err = p.forgetsUpTo(ctx, found)
 	}
@@ -109,7 +112,6 @@ func (p *pulse) requests(ctx context.Context) {
 		return // and looks again with the next beat
 	}
 	for _, request := range found {
-		p.known = request.N
 		switch request.Kind {
 		case epoch.ForgetRequest:
 			p.r.o.Log.Info("asked to forget", "request", request.N, "entries", len(request.Edits), "by", request.By)
@@ -136,7 +138,25 @@ func (p *pulse) requests(ctx context.Context) {
 		default:
 			p.r.o.Log.Warn("a request that this release can't do", "request", request.N, "kind", request.Kind, "by", request.By)
 		}
+		p.known.Store(request.N)
 	}
+}
+
+// stops tells whether the job's processes were asked to stop, as of now and not as of the
+// last beat. The next beat, which does it, comes at once then.
+func (p *pulse) stops(ctx context.Context) (bool, error) {
+	found, err := p.r.job.RequestsAfter(ctx, p.known.Load())
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(found, func(r epoch.Request) bool { return r.Kind.Stops() }) {
+		select {
+		case p.look <- struct{}{}:
+		default: // it is about to
+		}
+		return true, nil
+	}
+	return p.asked.Load() != 0, nil
 }
 
 // forgetsUpTo finds the requests to forget among all that are there, before any other is
@@ -144,7 +164,7 @@ func (p *pulse) requests(ctx context.Context) {
 // While this one follows, requests to forget are the live branch's. They are found in
 // their order, from what a manifest calls done.
 func (p *pulse) forgetsUpTo(ctx context.Context, found []epoch.Request) error {
-	newest := p.known
+	newest := p.known.Load()
 	if len(found) > 0 {
 		newest = found[len(found)-1].N
 	}

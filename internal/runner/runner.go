@@ -61,7 +61,7 @@ func awaitEnd(ctx context.Context, o Options, err error) error {
 // another one, with the options that it returns.
 func life(ctx context.Context, halt context.CancelFunc, o Options) (Result, *Options, error) {
 	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit), delivered: make(chan struct{}, 1)}
-	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), drainTo: make(chan epoch.Request, 1), lost: make(chan error, 1), cutover: make(chan struct{}, 1), forgets: forgetting{more: make(chan struct{}, 1)}}
+	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), drainTo: make(chan epoch.Request, 1), lost: make(chan error, 1), cutover: make(chan struct{}, 1), look: make(chan struct{}, 1), forgets: forgetting{more: make(chan struct{}, 1)}}
 	if f := o.Follow; f != nil {
 		r.awaited = awaitedGroup{f.AwaitGroup, f.AwaitGroupFor}
 	}
@@ -310,11 +310,13 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.job = job
-	if r.pulse.known = r.o.known; r.pulse.known == 0 {
-		if r.pulse.known, err = job.NewestRequest(ctx, 0); err != nil {
+	known := r.o.known
+	if known == 0 {
+		if known, err = job.NewestRequest(ctx, 0); err != nil {
 			return err
 		}
 	}
+	r.pulse.known.Store(known)
 	if err := r.checkRewrite(); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (r *runner) try(ctx context.Context) error {
 // standby is how this process waits for an owner.
 func (r *runner) standby(me epoch.Identity) epoch.Standby {
 	return epoch.Standby{
-		Lease: r.o.Lease, TakeOver: r.o.TakeOver, Me: me, Known: r.pulse.known,
+		Lease: r.o.Lease, TakeOver: r.o.TakeOver, Me: me, Known: r.pulse.known.Load(),
 		Waiting: func(head epoch.Manifest) {
 			r.o.Board.SetRole(vitals.Standby)
 			r.o.Log.Info("standing by: another process runs the job; this one goes on when that is gone",

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -155,5 +156,53 @@ func TestDrainToNowhere(t *testing.T) {
 	job.stops()
 	if why := w.unmet(request); !strings.Contains(why, "was stopped before") {
 		t.Errorf("it says %q", why)
+	}
+}
+
+// TestDrainWithSuccessors stops a job at the ends of its inputs while others are about to
+// go on with it, by themselves: a standby, and an upgrade whose time has come. They end as
+// well, and nothing behind is read.
+func TestDrainWithSuccessors(t *testing.T) {
+	for name, follow := range map[string]func(w *way) *process{
+		"standby": func(w *way) *process {
+			p := w.run("the standby", first(w, build{version: 1, rows: []string{"rows"}}), sluice.Options{Standby: true})
+			w.awaitFollower(epoch.Failover)
+			return p
+		},
+		"upgrade": func(w *way) *process {
+			p := w.upgrade("the upgrade", second(w, build{version: 2, rows: []string{"rows"}}), sluice.Options{}, sluice.Upgrade{Soak: time.Hour, Auto: true})
+			p.caughtUp()
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWay(t, "rows")
+			job := w.run("the job", first(w, build{version: 1, rows: []string{"rows"}}), sluice.Options{})
+			w.feedEpochs(2, nil)
+			successor := follow(w)
+			w.feed(50)
+			w.drainTo(nil)
+			for ended := false; !ended; {
+				w.feed(5)
+				select {
+				case <-job.ended:
+					ended = true
+				default:
+				}
+			}
+			if err := job.ends(); err != nil {
+				t.Fatal(err)
+			}
+			w.feed(20)
+			if err := successor.ends(); err != nil {
+				t.Fatal(err)
+			}
+			if live := w.live(); live.Branch != epoch.MainBranch {
+				t.Errorf("branch %s is live", live.Branch)
+			}
+			read := w.upTo(w.offsets())
+			w.awaitTable("totals", recount(read, nil))
+			w.checkRows("rows", read)
+		})
 	}
 }
