@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/engine"
+	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/window"
 	"github.com/sluicestream/sluice/schema"
 )
@@ -246,14 +247,14 @@ func (w *Windowed[K, T]) fold[S any](state State[In[K], S], fold func(*S, T), me
 		k.keyed.Node.Consume(func(*engine.Instance) func(*T) { return func(*T) {} })
 		return out
 	}
-	untyped := state.d.specOf("window", owner{state.d.name, "window", function, k.from})
+	untyped := state.d.specOf("window", owner{state.d.name, epoch.WindowKind, function, k.from})
 	untyped.Parameters = w.windows.d.Parameters()
 	if w.allowed > 0 {
-		untyped.Parameters["allowed lateness"] = w.allowed.String()
+		untyped.Parameters[epoch.AllowedLateness] = w.allowed.String()
 	}
 	shared := merge != nil && (sliding || w.windows.d.Kind == window.HoppingKind && w.windows.d.Slide < w.windows.d.Size)
 	if shared {
-		untyped.Parameters["panes"] = "shared" // what is stored is something else
+		untyped.Parameters[epoch.SharedPanes] = "shared" // what is stored is something else
 	}
 	if w.windows.d.Clock == window.EventTime {
 		untyped.Times = k.keyed.Stage.Times()

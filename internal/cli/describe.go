@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/window"
 )
 
 // description is what a job is, for machines: its version, under its name.
@@ -78,7 +80,7 @@ func (d description) words(w io.Writer) error {
 		line("time", name, p.Kind+inputs(p), parameters(p), d.function("by ", epoch.TimeFunction(name)))
 	}
 	for name, p := range sorted(v.Operators) {
-		line("operator", name, p.Kind+inputs(p), times(p), d.function("by ", name), d.function("keyed by ", epoch.KeyFunction(name)))
+		line("operator", name, p.Kind+inputs(p), windows(p), times(p), d.function("by ", name), d.function("keyed by ", epoch.KeyFunction(name)))
 	}
 	for name, s := range sorted(v.States) {
 		line("state", name, "of "+s.Operator, "key "+shapeOf(s.Key), element(s), limit(s), "value "+shapeOf(s.Value), meaning(s))
@@ -119,6 +121,26 @@ func parameters(p epoch.Part) string {
 		parts = append(parts, name+" "+value)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// windows tells what the windows of an operator are, or its parameters if it has none.
+func windows(p epoch.Part) string {
+	d, err := window.Among(p.Parameters)
+	if p.Kind != epoch.WindowKind || err != nil {
+		return parameters(p)
+	}
+	return waiting(d.String(), p.Parameters[epoch.AllowedLateness])
+}
+
+// waiting tells of windows how long they wait behind their ends, if they do.
+func waiting(windows, allowed string) string {
+	if allowed == "" {
+		return windows
+	}
+	if d, err := time.ParseDuration(allowed); err == nil {
+		allowed = window.Length(d)
+	}
+	return windows + ", allowed lateness " + allowed
 }
 
 func element(s epoch.StateSchemas) string {
@@ -176,7 +198,7 @@ func (d description) dot(w io.Writer) error {
 				lines = append(lines, state+": "+shapeOf(s.Key)+" → "+shapeOf(s.Value))
 			}
 		}
-		node(name, p.Kind, name, "cylinder", lines...)
+		node(name, p.Kind, name, "cylinder", append(lines, windows(p))...)
 		edges(name, p)
 	}
 	for name, p := range sorted(v.Sinks) {

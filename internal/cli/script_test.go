@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json/v2"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,7 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/twmb/avro/ocf"
 
@@ -35,6 +39,8 @@ func TestMain(m *testing.M) {
 		"stuck":        func() { sluice.Main(stuckJob()) },
 		"faulty":       func() { sluice.Main(faultyJob()) },
 		"clicks":       func() { sluice.Main(clicksJob()) },
+		"visits":       func() { sluice.Main(visitsJob(sluice.Tumbling(time.Minute), 0)) },
+		"visits-later": func() { sluice.Main(visitsJob(sluice.Tumbling(5*time.Minute), time.Minute)) },
 	})
 }
 
@@ -49,6 +55,7 @@ func TestScripts(t *testing.T) {
 			"plain":    plain,
 			"damage":   damage,
 			"avro":     avroFile,
+			"parquet":  parquetFile,
 			"branches": branches,
 		},
 		Setup: func(e *testscript.Env) error {
@@ -156,4 +163,40 @@ func avroFile(ts *testscript.TestScript, neg bool, args []string) {
 		out = append(append(out, line...), '\n')
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out, 0o644))
+}
+
+// parquetFile writes what a Parquet file has to another as text: its columns with their
+// types, and a line of values for each row, as the library has them: parquet FILE TO.
+func parquetFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: parquet FILE TO")
+	}
+	data, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	ts.Check(err)
+	var out strings.Builder
+	for _, path := range file.Schema().Columns() {
+		leaf, _ := file.Schema().Lookup(path...)
+		fmt.Fprintf(&out, "%s %s\n", strings.Join(path, "."), leaf.Node.Type())
+	}
+	for _, group := range file.RowGroups() {
+		rows := group.Rows()
+		all := make([]parquet.Row, group.NumRows()+1)
+		n, err := rows.ReadRows(all)
+		if err != io.EOF {
+			ts.Fatalf("%d rows were read of %d, with %v", n, group.NumRows(), err)
+		}
+		for _, row := range all[:n] {
+			for i, value := range row {
+				if i > 0 {
+					out.WriteString(" ")
+				}
+				out.WriteString(value.String())
+			}
+			out.WriteString("\n")
+		}
+		ts.Check(rows.Close())
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(out.String()), 0o644))
 }

@@ -24,7 +24,8 @@ func showCommand(p *place) *cobra.Command {
 		Short: "An epoch in full",
 		Long: `An epoch in full: who wrote it, what it read and in which order, where the sources
 stood then, the files of its states and outboxes, and what each sink was known to
-have got. EPOCH is its number, as log tells it, or a savepoint; it defaults to the
+have got; of a job with event times also where these stood, what its windows were, how
+far they had closed, and how many records had come too late or without a time. EPOCH is its number, as log tells it, or a savepoint; it defaults to the
 newest that is no seal. A number alone is an epoch, any other word alone the job, or a
 savepoint if there is no such job. With --json the manifest itself is written, byte
 for byte as it stands in the store.`,
@@ -92,7 +93,11 @@ func (s showing) print(c *cobra.Command, p *place, args []string) error {
 		_, err := c.OutOrStdout().Write(data)
 		return err
 	}
-	v := view{job.Name(), m, epoch.Hash(data), head}
+	times, err := timesOf(ctx, job, m)
+	if err != nil {
+		return err
+	}
+	v := view{job.Name(), m, epoch.Hash(data), head, times}
 	return v.write(c.OutOrStdout(), s.runs)
 }
 
@@ -102,13 +107,14 @@ type view struct {
 	m    epoch.Manifest
 	hash string
 	head epoch.Head
+	timesStatus
 }
 
 func (v view) write(w io.Writer, runs bool) error {
 	if _, err := io.WriteString(w, v.summary(stylesFor(w))); err != nil {
 		return err
 	}
-	tables := []*table{v.partitions(), v.states(), v.segments(), v.sinks(), v.outboxes(), v.counts()}
+	tables := []*table{v.partitions(), v.times(), v.operators(), v.windows(), v.states(), v.segments(), v.sinks(), v.outboxes(), v.counts()}
 	if runs {
 		tables = append(tables, v.runs())
 	}
@@ -145,6 +151,9 @@ func (v view) summary(style styles) string {
 	}
 	if m.Now != 0 {
 		line("now", "%s", moment(m.Now))
+	}
+	for name, to := range sorted(m.Advanced) {
+		line("advanced", "watermark of %s, to %s, so that all windows close", name, moment(int64(to)))
 	}
 	if m.Request != 0 {
 		line("request", "%d was the newest done", m.Request)

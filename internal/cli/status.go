@@ -37,57 +37,11 @@ type status struct {
 	Sinks     []sinkStatus     `json:"sinks"`
 	States    []stateStatus    `json:"states"`
 	Partial   []partialStatus  `json:"partial,omitempty"`
-	// EventTimes are the watermarks, and Operators those of the operators that go by
-	// them.
-	EventTimes []timeStatus     `json:"event_times,omitempty"`
-	Operators  []operatorStatus `json:"operators,omitempty"`
+	timesStatus
 	// Branches are those that were not cleaned away, if they are more than one, and
 	// GoingBack says how the job could go back to what was live before.
 	Branches  []listedBranch `json:"branches,omitempty"`
 	GoingBack *goingBack     `json:"going_back,omitempty"`
-}
-
-// timeStatus is where an event time stands.
-type timeStatus struct {
-	EventTime string `json:"event_time"`
-	Watermark string `json:"watermark,omitempty"` // "": there is none yet
-	// HeldBy is the partition, as source/partition, that holds it where it is; "" if all
-	// are idle. Idle are those that don't hold it back.
-	HeldBy string   `json:"held_by,omitempty"`
-	Idle   []string `json:"idle,omitempty"`
-}
-
-// operatorStatus is the watermark of an operator that goes by event times.
-type operatorStatus struct {
-	Operator   string   `json:"operator"`
-	Watermark  string   `json:"watermark,omitempty"`
-	EventTimes []string `json:"event_times"`
-}
-
-// addTimes adds where the event times of the head's version stand.
-func (s *status) addTimes(ctx context.Context, job *epoch.Job, m epoch.Manifest) error {
-	if len(m.Watermarks) == 0 {
-		return nil
-	}
-	v, err := job.Version(ctx, m.Version)
-	if err != nil {
-		return err
-	}
-	for _, t := range m.TimesOf(v) {
-		s.EventTimes = append(s.EventTimes, timeStatus{t.Name, markStamp(t.Watermark), t.HeldBy, t.Idle})
-	}
-	for name, at := range sorted(m.WatermarksOf(v)) {
-		s.Operators = append(s.Operators, operatorStatus{name, markStamp(at), v.Operators[name].Times})
-	}
-	return nil
-}
-
-// markStamp is a watermark for machines; "" for none.
-func markStamp(at epoch.Moment) string {
-	if at.IsZero() {
-		return ""
-	}
-	return stamp(int64(at))
 }
 
 // sourceStatus is how far a partition has been read.
@@ -164,7 +118,10 @@ from: by how many positions a follower is behind, how fast it is and whether a p
 runs it, how far each has read, and how the job could go back to what was live before.
 
 Of a job with event times it tells their watermarks, which partition holds each where
-it is and which are idle, and the watermarks of the operators that go by them.
+it is and which are idle, and the watermarks of the operators that go by them. Of
+those with windows it tells what these are, and until when if others are to begin;
+where windows end that are closed, for good; and how many records came too late since
+the operator began, and how many had no time.
 
 Of sinks in Kafka it tells, once a build has dropped one, where the rows of each begin
 and end in each partition, by offset: where consumers leave the old topic, and where
@@ -234,7 +191,7 @@ func statusOf(ctx context.Context, job *epoch.Job, now time.Time) (status, error
 		s.States = append(s.States, state)
 	}
 	s.Partial = partialsOf(m)
-	if err := s.addTimes(ctx, job, m); err != nil {
+	if s.timesStatus, err = timesOf(ctx, job, m); err != nil {
 		return s, err
 	}
 	return s, s.addBranches(ctx, job, now)
@@ -300,7 +257,7 @@ func (s status) write(w io.Writer) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if err := writeTables(w, s.sources(), s.times(), s.operators(), s.sinks(), s.spans(), s.states(), partialTable(s.Partial, style), s.branches(), s.offsets(), s.partialsOfOthers(style)); err != nil {
+	if err := writeTables(w, s.sources(), s.times(), s.operators(), s.windows(), s.sinks(), s.spans(), s.states(), partialTable(s.Partial, style), s.branches(), s.offsets(), s.partialsOfOthers(style)); err != nil {
 		return err
 	}
 	return s.GoingBack.write(w)
@@ -316,30 +273,6 @@ func (s status) sources() *table {
 		t.row(p.Source, p.Partition, count(p.Next), behind)
 	}
 	return t
-}
-
-func (s status) times() *table {
-	t := newTable(text("event time"), text("watermark"), text("held by"), text("idle"))
-	for _, at := range s.EventTimes {
-		t.row(at.EventTime, markText(at.Watermark), at.HeldBy, strings.Join(at.Idle, ", "))
-	}
-	return t
-}
-
-func (s status) operators() *table {
-	t := newTable(text("operator"), text("watermark"), text("of event time"))
-	for _, o := range s.Operators {
-		t.row(o.Operator, markText(o.Watermark), strings.Join(o.EventTimes, ", "))
-	}
-	return t
-}
-
-// markText is a watermark's stamp for people.
-func markText(stamp string) string {
-	if stamp == "" {
-		return "none yet"
-	}
-	return strings.Replace(stamp, "T", " ", 1)
 }
 
 func partialTable(all []partialStatus, style styles) *table {

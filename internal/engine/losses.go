@@ -76,6 +76,8 @@ func (e *Epoch) Windows(before map[string]epoch.Windows, marks map[string]epoch.
 		if seen, ok := e.counts.seen[spec.operator]; ok {
 			now.Seen = max(now.Seen, epoch.Moment(seen))
 		}
+		now.LateRecords += e.counts.late[spec.operator]
+		now.UntimedRecords += e.counts.untimed[spec.operator]
 		if now == was {
 			continue
 		}

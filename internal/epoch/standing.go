@@ -1,8 +1,11 @@
 package epoch
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/sluicestream/sluice/internal/window"
 )
 
 // TimeStanding is where an event time stands after an epoch.
@@ -72,4 +75,37 @@ func (m Manifest) WatermarksOf(v Version) map[string]Moment {
 		}
 	}
 	return all
+}
+
+// WindowsStanding is where an operator's windows stand after an epoch.
+type WindowsStanding struct {
+	Windows
+	// InForce are the definitions that windows still begin or go on under.
+	InForce window.Succession
+	// Allowed is how long the windows wait behind their ends, as the version has it; "" if
+	// they don't.
+	Allowed string
+}
+
+// StandingWindows is where the windows of a version's operators stand after the epoch, by
+// the operator's name.
+func (m Manifest) StandingWindows(v Version) (map[string]WindowsStanding, error) {
+	all := map[string]WindowsStanding{}
+	for name, o := range v.Operators {
+		if o.Kind != WindowKind {
+			continue
+		}
+		s := WindowsStanding{Windows: m.WindowsOf(name), Allowed: o.Parameters[AllowedLateness]}
+		if s.Succession != nil {
+			s.InForce = s.Succession.Drop(s.Succession.Finished(int64(s.Closed)))
+		} else {
+			d, err := window.Among(o.Parameters)
+			if err != nil {
+				return nil, fmt.Errorf("operator %s: %w", name, err)
+			}
+			s.InForce = window.Begin(d)
+		}
+		all[name] = s
+	}
+	return all, nil
 }

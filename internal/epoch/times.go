@@ -58,6 +58,10 @@ type Windows struct {
 	// records that are late for sessions, whatever their gap: they were under another one.
 	Closed Moment `json:"closed,omitzero"`
 	Late   Moment `json:"late,omitzero"`
+	// LateRecords and UntimedRecords are how many records came too late since the first
+	// epoch of the operator, and how many had no time.
+	LateRecords    int64 `json:"late_records,omitzero"`
+	UntimedRecords int64 `json:"untimed_records,omitzero"`
 	// Succession are the definitions of the windows; nil: only that of the version.
 	Succession *window.Succession `json:"succession,omitempty"`
 }

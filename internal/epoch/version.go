@@ -36,6 +36,15 @@ func TimeFunction(eventTime string) string { return eventTime + " time" }
 // TimeKind is the kind of the parts of [Version.Times].
 const TimeKind = "event time"
 
+// WindowKind is the kind of operators with windows. Their parameters say what these are,
+// and besides that how long they wait behind their ends, and that they share panes, if
+// they do.
+const (
+	WindowKind      = "window"
+	AllowedLateness = "allowed lateness"
+	SharedPanes     = "panes"
+)
+
 // Part is a source, an operator, a sink or an event time.
 type Part struct {
 	// Kind is the sort of part: fold, process, file, and so on.

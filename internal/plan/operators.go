@@ -40,7 +40,7 @@ func (c *comparison) operator(l *Line, old, now epoch.Part) {
 	c.operatorTimes(l, old.Times, now.Times)
 	c.windows(l, l.Name, old, now)
 	c.compareParameters(l, old, now, func(name string) bool {
-		if old.Kind == windowKind && now.Kind == windowKind && (window.IsParameter(name) || name == allowedParameter) {
+		if old.Kind == epoch.WindowKind && now.Kind == epoch.WindowKind && (window.IsParameter(name) || name == epoch.AllowedLateness) {
 			return true
 		}
 		if !strings.HasPrefix(name, "timer ") {

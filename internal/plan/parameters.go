@@ -52,8 +52,8 @@ var parameters = map[Part]map[string]rule{
 		"": another,
 		// What a window's version may leave out where it is nothing: to have it is
 		// a change as well.
-		panesParameter:   another,
-		firingsParameter: {verdict: Resolves, effect: "holds from where the watermark stands: a window that has ended by then is put out once more only if a late record changes it"},
+		epoch.SharedPanes: another,
+		firingsParameter:  {verdict: Resolves, effect: "holds from where the watermark stands: a window that has ended by then is put out once more only if a late record changes it"},
 	},
 	SinkPart: {
 		"":          elsewhere,

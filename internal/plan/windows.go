@@ -2,35 +2,28 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/window"
 )
 
-// windowKind is the kind of operators with windows, and what their versions say besides
-// what the windows are.
-const (
-	windowKind       = "window"
-	allowedParameter = "allowed lateness"
-	panesParameter   = "panes"
-	firingsParameter = "firings"
-)
+// firingsParameter is what the versions of windows say that come early, or late.
+const firingsParameter = "firings"
 
 // windows has an operator's windows go on from those of the one whose state it has, which
 // was another one if it takes that over: those that are open are finished as they were
 // begun, and what was closed stays so.
 func (c *comparison) windows(l *Line, origin string, old, now epoch.Part) {
-	if old.Kind != windowKind || now.Kind != windowKind {
+	if old.Kind != epoch.WindowKind || now.Kind != epoch.WindowKind {
 		return
 	}
-	was, err := definitionOf(old)
+	was, err := window.Among(old.Parameters)
 	if err != nil {
 		l.Add(Refused, origin+": "+err.Error(), "run the release that has written it")
 		return
 	}
-	is, err := definitionOf(now)
+	is, err := window.Among(now.Parameters)
 	if err != nil {
 		l.Add(Refused, l.Name+": "+err.Error(), "")
 		return
@@ -61,6 +54,7 @@ func (c *comparison) standAt(l *Line, stand epoch.Windows) {
 			return
 		}
 		stand.Seen, stand.Late = max(stand.Seen, had.Seen), max(stand.Late, had.Late)
+		stand.LateRecords, stand.UntimedRecords = stand.LateRecords+had.LateRecords, stand.UntimedRecords+had.UntimedRecords
 	}
 	c.plan.windows[l.Name] = stand
 }
@@ -80,7 +74,7 @@ func (c *comparison) change(l *Line, origin string, stand *epoch.Windows, old, n
 	switch {
 	case was.Clock != is.Clock:
 		return "what was found by the one clock can't be compared with the other"
-	case old.Parameters[panesParameter] != "" || now.Parameters[panesParameter] != "":
+	case old.Parameters[epoch.SharedPanes] != "" || now.Parameters[epoch.SharedPanes] != "":
 		return "the panes that windows share are of these windows only"
 	case was.Kind == window.SessionKind && is.Kind == window.SessionKind:
 		if stand.Closed != epoch.NoTime {
@@ -124,20 +118,13 @@ func (c *comparison) change(l *Line, origin string, stand *epoch.Windows, old, n
 
 // allowed notes that windows wait for late records for another time.
 func (c *comparison) allowed(l *Line, old, now epoch.Part) {
-	was, had := old.Parameters[allowedParameter]
-	is, has := now.Parameters[allowedParameter]
+	was, had := old.Parameters[epoch.AllowedLateness]
+	is, has := now.Parameters[epoch.AllowedLateness]
 	if was == is {
 		return
 	}
-	l.Add(Resolves, fmt.Sprintf("%s, %s: %s → %s", l.Name, allowedParameter, orNone(was, had), orNone(is, has)), "")
+	l.Add(Resolves, fmt.Sprintf("%s, %s: %s → %s", l.Name, epoch.AllowedLateness, orNone(was, had), orNone(is, has)), "")
 	l.Note("holds for windows that have not closed yet; those that have stay closed")
-}
-
-// definitionOf is what an operator's windows are, without a function of the author's.
-func definitionOf(p epoch.Part) (*window.Definition, error) {
-	parameters := maps.Clone(p.Parameters)
-	maps.DeleteFunc(parameters, func(name, _ string) bool { return !window.IsParameter(name) })
-	return window.Parse(parameters)
 }
 
 func instant(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339Nano) }

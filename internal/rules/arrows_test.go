@@ -70,7 +70,7 @@ var arrows = []arrow{
 	{"internal/deliver", "connector env store internal/epoch internal/outbox", ""},
 	{"internal/runner", "connector env schema store internal/carry internal/clean internal/compare internal/deliver internal/engine internal/epoch internal/memory internal/migrate internal/outbox internal/plan internal/state internal/tabular internal/upgrade internal/vitals", "github.com/cespare/xxhash/v2"},
 	{"internal/fsck", "schema store internal/epoch internal/outbox internal/state", "github.com/cespare/xxhash/v2"},
-	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/compare internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state internal/tabular internal/upgrade internal/vitals",
+	{"internal/cli", "env schema store internal/avrofile internal/carry internal/clean internal/compare internal/epoch internal/fsck internal/memory internal/operate internal/outbox internal/plan internal/scaffold internal/state internal/tabular internal/upgrade internal/vitals internal/window",
 		"github.com/cespare/xxhash/v2 github.com/spf13/cobra github.com/spf13/pflag charm.land/lipgloss/v2 github.com/charmbracelet/x/term"},
 	{"internal/dev", "kafka/embedded", "github.com/spf13/cobra"},
 

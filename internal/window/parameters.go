@@ -29,9 +29,7 @@ const (
 // written as Go does.
 func (d *Definition) Parameters() map[string]string {
 	texts := map[string]string{kindParameter: string(d.Kind), clockParameter: string(d.Clock)}
-	length := func(name string, micros int64) {
-		texts[name] = (time.Duration(micros) * time.Microsecond).String()
-	}
+	length := func(name string, micros int64) { texts[name] = duration(micros).String() }
 	switch d.Kind {
 	case TumblingKind, SlidingKind:
 		length(sizeParameter, d.Size)
@@ -66,18 +64,11 @@ func IsParameter(name string) bool {
 // are; see [Boundary].
 func (d *Definition) HasEdges() bool { return d.isFixed() || d.Kind == CalendarKind }
 
-// String says in short what the windows are.
-func (d *Definition) String() string {
-	parameters := d.Parameters()
-	delete(parameters, kindParameter)
-	if d.Clock == EventTime {
-		delete(parameters, clockParameter)
-	}
-	text := string(d.Kind)
-	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		text += ", " + name + " " + parameters[name]
-	}
-	return text
+// Among is the definition whose parameters are among these; see [Parse].
+func Among(parameters map[string]string) (*Definition, error) {
+	parameters = maps.Clone(parameters)
+	maps.DeleteFunc(parameters, func(name, _ string) bool { return !IsParameter(name) })
+	return Parse(parameters)
 }
 
 // Equal tells whether both put each time into the same windows, as far as their
