@@ -99,10 +99,11 @@ func stateListCommand(p *place) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [JOB]",
 		Short: "The states of a job, their sizes and schemas",
-		Long: `The states of a job with their schemas and sizes. Rows are those of the segments:
-an entry that was changed counts again until its segments are merged. With --count
-the segments are read, and the entries counted. With --json each state is an object
-in a line of its own.`,
+		Long: `The states of a job with their schemas and sizes, and what their entries are: values,
+elements of maps or lists, sorted ones, windows, panes that windows share, or timers.
+Rows are those of the segments: an entry that was changed counts again until its
+segments are merged. With --count the segments are read, and the entries counted. With
+--json each state is an object in a line of its own.`,
 		Args: arguments(0, 1),
 	}
 	l.addTo(c)
@@ -143,17 +144,22 @@ func open(ctx context.Context, p *place, name string, l looking) (snapshot, erro
 // listedState is a state in a list.
 type listedState struct {
 	stateStatus
+	Kind    string `json:"kind"`
 	Entries *int64 `json:"entries,omitempty"` // if they were counted
 }
 
 func (s snapshot) list(ctx context.Context, exact bool) ([]listedState, error) {
+	v, err := s.job.Version(ctx, s.epoch.Version)
+	if err != nil {
+		return nil, err
+	}
 	var out []listedState
 	for name, e := range sorted(s.epoch.State) {
 		sum, err := stateStatusOf(name, e)
 		if err != nil {
 			return nil, err
 		}
-		listed := listedState{stateStatus: sum}
+		listed := listedState{stateStatus: sum, Kind: kindOf(v, name)}
 		if exact {
 			n, err := s.countEntries(ctx, name)
 			if err != nil {
@@ -164,6 +170,19 @@ func (s snapshot) list(ctx context.Context, exact bool) ([]listedState, error) {
 		out = append(out, listed)
 	}
 	return out, nil
+}
+
+// kindOf is what the entries of a state are: values, those of maps or lists, sorted ones,
+// windows, panes that windows share, or timers.
+func kindOf(v epoch.Version, name string) string {
+	s := v.States[name]
+	switch {
+	case s.Kind == "":
+		return "value"
+	case v.Operators[s.Operator].Parameters[epoch.SharedPanes] != "":
+		return "panes"
+	}
+	return s.Kind
 }
 
 func (s snapshot) countEntries(ctx context.Context, name string) (n int64, err error) {
@@ -181,9 +200,9 @@ func (s snapshot) countEntries(ctx context.Context, name string) (n int64, err e
 }
 
 func writeStates(w io.Writer, states []listedState, exact bool) error {
-	columns := []column{text("state"), number("rows"), number("bytes"), number("segments"), text("schema")}
+	columns := []column{text("state"), text("kind"), number("rows"), number("bytes"), number("segments"), text("schema")}
 	if exact {
-		columns = slices.Insert(columns, 1, number("entries"))
+		columns = slices.Insert(columns, 2, number("entries"))
 	}
 	t := newTable(columns...)
 	for _, s := range states {
@@ -191,9 +210,9 @@ func writeStates(w io.Writer, states []listedState, exact bool) error {
 		if s.Element != "" {
 			key += ", " + s.Element
 		}
-		cells := []string{s.State, count(s.Rows), size(s.Bytes), count(s.Segments), key + " → " + s.Value}
+		cells := []string{s.State, s.Kind, count(s.Rows), size(s.Bytes), count(s.Segments), key + " → " + s.Value}
 		if exact {
-			cells = slices.Insert(cells, 1, count(*s.Entries))
+			cells = slices.Insert(cells, 2, count(*s.Entries))
 		}
 		t.row(cells...)
 	}
@@ -206,8 +225,10 @@ func stateReadCommand(p *place) *cobra.Command {
 		Use:   "read [JOB] STATE KEY",
 		Short: "The entry of one key, as JSON",
 		Long: `The entry of one key, as JSON. KEY is the text of a string, number, Boolean or time
-as it is; bytes are in base64, and a struct is a JSON object. Of a map or list state
-each element is an object {"element":…,"value":…} in a line of its own.
+as it is; bytes are in base64, and a struct is a JSON object. Where a key has several
+entries each is an object {"element":…,"value":…} in a line of its own: the element is
+that of a map, the place in a list or in a sorted state's order, or the start and end of
+a window, or of a pane that windows share. A sorted state's come in its order.
 
   sluice state read spend spend ann
   sluice state read flights delays '{"Airport":"JFK","Carrier":"B6"}'`,
@@ -237,9 +258,14 @@ func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) erro
 		return usagef("state %s: key %s: %w; its keys are: %s", name, text, err, shape(f.Key))
 	}
 	slot := epoch.Slot(xxhash.Sum64(key) >> 48)
+	v, err := s.job.Version(ctx, s.epoch.Version)
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriter(w)
 	render := newJSONWriter(f)
-	found := false
+	found, descending := false, v.States[name].Descending
+	var last [][]byte // of a state whose greatest entries come first: they are stored behind the others
 	for e, err := range s.slot(ctx, f, slot) {
 		if err != nil {
 			return err
@@ -252,10 +278,17 @@ func (s snapshot) read(ctx context.Context, w io.Writer, name, text string) erro
 		if err != nil {
 			return err
 		}
-		out.Write(line)
+		if descending {
+			last = append(last, bytes.Clone(line))
+		} else {
+			out.Write(line)
+		}
 	}
 	if !found {
 		return fmt.Errorf("%s: state %s has no key %s in epoch %d", s.job.Name(), name, text, s.epoch.Epoch)
+	}
+	for _, line := range slices.Backward(last) {
+		out.Write(line)
 	}
 	return out.Flush()
 }
