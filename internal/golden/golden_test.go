@@ -32,15 +32,28 @@ func newest() string { return filepath.Join("testdata", strconv.Itoa(epoch.Forma
 // by is who asks for what the generator asks for.
 const by = "the generator"
 
+// player is a job that has a part in a checkpoint.
+type player struct {
+	name        string
+	write, read func(*place)
+	leaves      []string // besides what has its name
+}
+
+var jobs = []player{
+	{"golden", writeGolden, readGolden, []string{"out/dead", "out/parity", "out/readings", "out/totals"}},
+	{"moves", writeMoves, readMoves, nil},
+	{"topics", writeTopics, readTopics, []string{"broker"}},
+	{"windows", writeWindows, readWindows, nil},
+}
+
 // TestWrite writes the checkpoint of today's format.
 func TestWrite(t *testing.T) {
 	if !*write {
 		t.Skip("the checkpoint is written on request only: -write")
 	}
-	folder := anew(t)
-	t.Run("golden", func(t *testing.T) { writeGolden(enter(t, folder, "golden")) })
-	t.Run("moves", func(t *testing.T) { writeMoves(enter(t, folder, "moves")) })
-	t.Run("topics", func(t *testing.T) { writeTopics(enter(t, folder, "topics")) })
+	for _, job := range jobs {
+		t.Run(job.name, func(t *testing.T) { job.write(enter(t, anew(t, job), job.name)) })
+	}
 }
 
 // writeGolden runs the job's two versions.
@@ -157,11 +170,11 @@ func TestRead(t *testing.T) {
 	}
 	for _, format := range formats {
 		folder := copied(t, format.Name())
-		for job, read := range map[string]func(*place){"golden": readGolden, "moves": readMoves, "topics": readTopics} {
-			t.Run(format.Name()+"/"+job, func(t *testing.T) {
-				p := enter(t, folder, job)
+		for _, job := range jobs {
+			t.Run(format.Name()+"/"+job.name, func(t *testing.T) {
+				p := enter(t, folder, job.name)
 				p.sound()
-				read(p)
+				job.read(p)
 				p.sound()
 			})
 		}

@@ -220,17 +220,25 @@ func copied(t *testing.T, format string) string {
 	return folder
 }
 
-// anew empties the folder of the checkpoint of today's format.
-func anew(t *testing.T) string {
+// anew is the folder of the checkpoint of today's format, without what a job has left.
+func anew(t *testing.T, job player) string {
 	t.Helper()
 	folder, err := filepath.Abs(newest())
-	if err == nil {
-		err = os.RemoveAll(folder)
-	}
-	if err == nil {
-		err = os.MkdirAll(folder, 0o755)
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range append(job.leaves, "store/"+job.name, "in/"+job.name+"*", "out/"+job.name+"-*") {
+		left, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range left {
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return folder

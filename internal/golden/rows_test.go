@@ -19,7 +19,7 @@ import (
 func TestEveryRowIsThere(t *testing.T) {
 	p := enter(t, copied(t, filepath.Base(newest())), "")
 	rows, deletes := map[string]bool{}, map[string]bool{}
-	for _, p.job = range []string{"golden", "moves", "topics"} {
+	for _, p.job = range []string{"golden", "moves", "topics", "windows"} {
 		branches, err := p.log().Branches(t.Context())
 		if err != nil {
 			t.Fatal(err)
