@@ -163,19 +163,19 @@ func TestWindowsTakenOverFromSeveral(t *testing.T) {
 		refunds epoch.Windows
 		refused bool
 	}{
-		{epoch.Windows{Seen: 9 * minute, Closed: 5 * minute, Late: epoch.NoTime}, false},
+		{epoch.Windows{Seen: 9 * minute, Closed: 5 * minute, Late: epoch.NoTime, LateRecords: 2, UntimedRecords: 1}, false},
 		{epoch.Windows{Seen: 7 * minute, Closed: 4 * minute, Late: epoch.NoTime}, true},
 	} {
 		head := firstHead(old)
 		seen(7 * minute)(&head)
-		head.Windows["spend"] = epoch.Windows{Seen: 7 * minute, Closed: 5 * minute, Late: epoch.NoTime}
+		head.Windows["spend"] = epoch.Windows{Seen: 7 * minute, Closed: 5 * minute, Late: epoch.NoTime, LateRecords: 3}
 		head.Windows["refunds"] = c.refunds
 		p := compare(t, old, now, head, change{drop: []string{"pg"}})
 		refused := slices.ContainsFunc(p.Refusals(), func(text string) bool { return strings.Contains(text, "windows of several operators") })
 		if refused != c.refused {
 			t.Errorf("with %+v it is refused: %v, expected %v: %v", c.refunds, refused, c.refused, p.Refusals())
 		}
-		if got := p.Windows()["both"]; !refused && (got.Seen != 9*minute || got.Closed != 5*minute) {
+		if got := p.Windows()["both"]; !refused && got != (epoch.Windows{Seen: 9 * minute, Closed: 5 * minute, Late: epoch.NoTime, LateRecords: 5, UntimedRecords: 1}) {
 			t.Errorf("the windows of both have come to %+v", got)
 		}
 	}
