@@ -11,12 +11,7 @@ import (
 	"testing"
 	"time"
 
-	// The jobs are made of these. Without them, and what build reads, go test
-	// would take an old result for that of a changed engine.
-	_ "github.com/sluicestream/sluice"
-	_ "github.com/sluicestream/sluice/codec"
-	_ "github.com/sluicestream/sluice/file"
-	_ "github.com/sluicestream/sluice/internal/faultenv"
+	"github.com/sluicestream/sluice/internal/torture/sources"
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +42,7 @@ func build(t *testing.T, once *sync.Once, jobs string) string {
 		if err := os.MkdirAll(target, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		readSources(t, filepath.Join("testjobs", name))
+		sources.Read(t)
 		// Without symbols linking takes half the time; without the revision two
 		// builds of one source are one file.
 		args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", target + "/"}
@@ -60,23 +55,6 @@ func build(t *testing.T, once *sync.Once, jobs string) string {
 		}
 	})
 	return target
-}
-
-// readSources reads the jobs' files, so that go test knows of them.
-func readSources(t *testing.T, folder string) {
-	t.Helper()
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		path := filepath.Join(folder, e.Name())
-		if e.IsDir() {
-			readSources(t, path)
-		} else if _, err := os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // result is how a process has ended.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sluicestream/sluice/internal/torture/sources"
 )
 
 // sluiceCommand builds the sluice command, once, and returns its path.
@@ -18,8 +20,7 @@ func sluiceCommand(t *testing.T) string {
 	t.Helper()
 	target := filepath.Join(binaries.folder, "command", "sluice")
 	binaries.sluice.Do(func() {
-		readSources(t, "../../cmd/sluice")
-		readSources(t, "../cli")
+		sources.Read(t)
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", target, "../../cmd/sluice")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("building sluice: %v\n%s", err, out)

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/sluicestream/sluice/internal/torture/sources"
 )
 
 // hostile is a folder of the job visits that has run to its end, for somebody to
@@ -34,6 +36,7 @@ func newHostile(t *testing.T) *hostile {
 	j := newVisits(t)
 	h := &hostile{folder: j.folder, jobs: j.bin, sluice: filepath.Join(binaries.folder, "sluice")}
 	sluiceBuilt.Do(func() {
+		sources.Read(t)
 		if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", h.sluice, "../../cmd/sluice").CombinedOutput(); err != nil {
 			t.Fatalf("building sluice: %v\n%s", err, out)
 		}

@@ -13,12 +13,7 @@ import (
 	"testing"
 	"time"
 
-	// The jobs are made of these. Without them go test would take an old result for
-	// that of a changed engine.
-	_ "github.com/sluicestream/sluice"
-	_ "github.com/sluicestream/sluice/codec"
-	_ "github.com/sluicestream/sluice/kafka"
-	_ "github.com/sluicestream/sluice/postgres"
+	"github.com/sluicestream/sluice/internal/torture/sources"
 )
 
 // patience is how long anything may take that has to come.
@@ -53,11 +48,7 @@ func TestMain(m *testing.M) {
 func binary(t *testing.T, job string) string {
 	t.Helper()
 	binaries.once.Do(func() {
-		for _, source := range []string{"pay", "bill", "safe"} { // read, so that go test knows of them
-			if _, err := os.ReadFile(filepath.Join("testjobs", source, "main.go")); err != nil {
-				t.Fatal(err)
-			}
-		}
+		sources.Read(t)
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", binaries.folder+"/", "./testjobs/...")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("building the jobs: %v\n%s", err, out)

@@ -11,12 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	// The jobs are made of these. Without them go test would take an old result for
-	// that of a changed engine.
-	_ "github.com/sluicestream/sluice"
-	_ "github.com/sluicestream/sluice/codec"
-	_ "github.com/sluicestream/sluice/kafka"
-	_ "github.com/sluicestream/sluice/postgres"
+	"github.com/sluicestream/sluice/internal/torture/sources"
 )
 
 // versions is how many there are of the job, from 1.
@@ -54,9 +49,7 @@ func buildAll(t *testing.T) {
 	t.Helper()
 	builds.once.Do(func() {
 		const source = "testjobs/tide"
-		if _, err := os.ReadFile(filepath.Join(source, "main.go")); err != nil { // so that go test knows of it
-			t.Fatal(err)
-		}
+		sources.Read(t)
 		first := executable(1)
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", first, "./"+source)
 		if out, err := cmd.CombinedOutput(); err != nil {
