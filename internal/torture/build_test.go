@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 var binaries struct {
 	folder                     string
 	shop, spend, visits, steps sync.Once
-	sluice                     sync.Once
+	windows, sluice            sync.Once
 }
 
 // build builds the jobs in a folder under testjobs, once, and returns the folder

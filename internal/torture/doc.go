@@ -6,6 +6,9 @@
 // The job steps is stopped at each step that it takes, which are before and after
 // each call of its environment: a run that records them makes the list.
 //
+// The job windows goes by event time, and builds with other windows go on in its place:
+// what its windows and timers come to is a batch's result over what was not late.
+//
 // The jobs are in testjobs. `go test` runs a short history of kills;
 // SLUICE_TORTURE=1 a long one. A history's seed is printed, and
 // SLUICE_TORTURE_SEED replays its choices.

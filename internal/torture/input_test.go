@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// feeder writes orders to the files that the shop's job follows.
+// feeder writes lines to the files that a job follows.
 type feeder struct {
 	rng   *rand.Rand
-	users int
+	line  func(part, n int) any // the n-th of all, which goes to a file, as JSON has it
 	files []*os.File
 	held  [][]byte // by file: the rest of a line of which a part may be written
 	fed   int
@@ -23,11 +23,11 @@ const (
 	shops      = 50
 )
 
-func newFeeder(t *testing.T, rng *rand.Rand, folder string, users int) *feeder {
+func newFeeder(t *testing.T, rng *rand.Rand, folder string, line func(part, n int) any) *feeder {
 	t.Helper()
-	f := &feeder{rng: rng, users: users, held: make([][]byte, partitions)}
+	f := &feeder{rng: rng, line: line, held: make([][]byte, partitions)}
 	for i := range partitions {
-		file, err := os.Create(filepath.Join(folder, fmt.Sprintf("orders-%d.jsonl", i)))
+		file, err := os.Create(filepath.Join(folder, fmt.Sprintf("%d.jsonl", i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,13 +37,11 @@ func newFeeder(t *testing.T, rng *rand.Rand, folder string, users int) *feeder {
 	return f
 }
 
-// feed writes more orders. The end of what was fed may be half a line.
-func (f *feeder) feed(t *testing.T, orders int) {
+// feed writes more lines. The end of what was fed may be half a line.
+func (f *feeder) feed(t *testing.T, lines int) {
 	t.Helper()
-	for range orders {
-		part := f.rng.IntN(partitions)
-		f.fed++
-		f.held[part] = append(f.held[part], f.order(part)...)
+	for range lines {
+		f.hold(f.rng.IntN(partitions))
 	}
 	for part, held := range f.held {
 		if len(held) == 0 {
@@ -53,20 +51,29 @@ func (f *feeder) feed(t *testing.T, orders int) {
 	}
 }
 
-// order makes up a line. A few users order a good part of what is ordered.
-func (f *feeder) order(part int) []byte {
-	user := f.rng.IntN(f.users)
-	if f.rng.IntN(4) == 0 {
-		user = f.rng.IntN(10)
+// hold has a file get one more line.
+func (f *feeder) hold(part int) {
+	f.fed++
+	line, _ := json.Marshal(f.line(part, f.fed))
+	f.held[part] = append(append(f.held[part], line...), '\n')
+}
+
+// orders makes up those of the shop's job. A few users order a good part of what is
+// ordered.
+func orders(rng *rand.Rand, users int) func(part, n int) any {
+	return func(part, n int) any {
+		user := rng.IntN(users)
+		if rng.IntN(4) == 0 {
+			user = rng.IntN(10)
+		}
+		return order{
+			ID:    fmt.Sprintf("%d-%07d", part, n),
+			User:  fmt.Sprintf("user-%d", user),
+			Shop:  fmt.Sprintf("shop-%d", rng.IntN(shops)),
+			Cents: rng.Int64N(10_000),
+			Close: rng.IntN(100) == 0,
+		}
 	}
-	line, _ := json.Marshal(order{
-		ID:    fmt.Sprintf("%d-%07d", part, f.fed),
-		User:  fmt.Sprintf("user-%d", user),
-		Shop:  fmt.Sprintf("shop-%d", f.rng.IntN(shops)),
-		Cents: f.rng.Int64N(10_000),
-		Close: f.rng.IntN(100) == 0,
-	})
-	return append(line, '\n')
 }
 
 func (f *feeder) write(t *testing.T, part, bytes int) {

@@ -92,7 +92,8 @@ func (h *history) wellSpread() bool {
 	return h.inFlight*2 >= h.kills && h.recovering*4 >= h.kills
 }
 
-func newHistory(t *testing.T, s size) *history {
+// drawSeed is the seed of a history's choices, which it prints.
+func drawSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("SLUICE_TORTURE_SEED"); text != "" {
@@ -102,13 +103,20 @@ func newHistory(t *testing.T, s size) *history {
 		}
 	}
 	t.Logf("SLUICE_TORTURE_SEED=%d", seed)
+	return seed
+}
+
+func newHistory(t *testing.T, s size) *history {
+	t.Helper()
+	seed := drawSeed(t)
 	h := &history{size: s, rng: rand.New(rand.NewPCG(seed, 1)), folder: t.TempDir()}
 	h.binary = filepath.Join(build(t, &binaries.shop, "shop"), "shop")
 	in := filepath.Join(h.folder, "in")
 	if err := os.Mkdir(in, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h.feeder = newFeeder(t, rand.New(rand.NewPCG(seed, 2)), in, s.users)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	h.feeder = newFeeder(t, rng, in, orders(rng, s.users))
 	h.journal = openJournal(filepath.Join(h.folder, "store"), "shop")
 	h.boot = 20 * time.Millisecond
 	return h
