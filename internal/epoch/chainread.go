@@ -128,7 +128,10 @@ func (r *owedReader) pieces(ctx context.Context, sink string, now SinkState) ([]
 		until := max(link.From, s.Start, now.Confirmed)
 		have := func(m Manifest) bool { return m.Position <= until }
 		if fill := now.Fill; fill != nil && fill.Branch == link.Branch {
-			have = func(m Manifest) bool { return m.Live == nil && m.Epoch <= fill.Through }
+			have = func(m Manifest) bool { // nothing is owed by it, and by none before
+				put := m.Sinks[sink].Fill
+				return put != nil && put.Parts <= fill.Delivered && (m.Live == nil || m.Position <= until)
+			}
 		}
 		if pieces[i].Manifests, err = r.until(ctx, i, have); err != nil {
 			return nil, err
