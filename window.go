@@ -330,7 +330,7 @@ func (t *WindowTable[K, S]) Firings(early time.Duration) *Stream[Firing[K, S]] {
 	}
 	t.firings.Every = early.Microseconds()
 	if t.Table.spec != nil {
-		t.Table.spec.Parameters["firings"] = firingsText(early)
+		t.Table.spec.Parameters[epoch.Firings] = firingsText(early)
 	}
 	engine.Through(t.firings.Node, out.node, func(_ *engine.Instance, next func(*Firing[K, S])) func(*engine.Firing[K, S]) {
 		var f Firing[K, S]

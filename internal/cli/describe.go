@@ -129,7 +129,11 @@ func windows(p epoch.Part) string {
 	if p.Kind != epoch.WindowKind || err != nil {
 		return parameters(p)
 	}
-	return waiting(d.String(), p.Parameters[epoch.AllowedLateness])
+	text := waiting(d.String(), p.Parameters[epoch.AllowedLateness])
+	if firings := p.Parameters[epoch.Firings]; firings != "" {
+		text += ", put out " + firings
+	}
+	return text
 }
 
 // waiting tells of windows how long they wait behind their ends, if they do.

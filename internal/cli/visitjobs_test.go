@@ -34,8 +34,9 @@ func visitsJob(windows sluice.Windows, allowed time.Duration) *sluice.Job {
 	visits := job.From("visits", file.JSONLines[visit]("visits*.jsonl")).EventTime(visit.time, 10*time.Second).KeyBy(visit.byUser)
 	counted := visits.Window(windows, sluice.AllowedLateness(allowed))
 	counted.Late().To("late", file.Append[visit]("out/late"))
-	counted.Fold(sluice.NewState[visitWindow, visited]("counted"), (*visited).add).
-		To("counted", file.Upsert("out/counted", func(_ visitWindow, s visited) visited { return s }))
+	table := counted.Fold(sluice.NewState[visitWindow, visited]("counted"), (*visited).add)
+	table.Firings(time.Second).Discard()
+	table.To("counted", file.Upsert("out/counted", func(_ visitWindow, s visited) visited { return s }))
 	visits.Window(sluice.Session(30*time.Second)).
 		FoldMerge(sluice.NewState[visitWindow, visited]("sessions"), (*visited).add, (*visited).merge).
 		Results().To("sessions", file.Append[visitResult]("out/sessions"))

@@ -37,12 +37,13 @@ func TimeFunction(eventTime string) string { return eventTime + " time" }
 const TimeKind = "event time"
 
 // WindowKind is the kind of operators with windows. Their parameters say what these are,
-// and besides that how long they wait behind their ends, and that they share panes, if
-// they do.
+// and besides that how long they wait behind their ends, that they share panes, and when
+// they are put out before and behind their ends, if they do and are.
 const (
 	WindowKind      = "window"
 	AllowedLateness = "allowed lateness"
 	SharedPanes     = "panes"
+	Firings         = "firings"
 )
 
 // Part is a source, an operator, a sink or an event time.

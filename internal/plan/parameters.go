@@ -53,7 +53,7 @@ var parameters = map[Part]map[string]rule{
 		// What a window's version may leave out where it is nothing: to have it is
 		// a change as well.
 		epoch.SharedPanes: another,
-		firingsParameter:  {verdict: Resolves, effect: "holds from where the watermark stands: a window that has ended by then is put out once more only if a late record changes it"},
+		epoch.Firings:     {verdict: Resolves, effect: "holds from where the watermark stands: a window that has ended by then is put out once more only if a late record changes it"},
 	},
 	SinkPart: {
 		"":          elsewhere,

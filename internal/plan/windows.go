@@ -8,9 +8,6 @@ import (
 	"github.com/sluicestream/sluice/internal/window"
 )
 
-// firingsParameter is what the versions of windows say that come early, or late.
-const firingsParameter = "firings"
-
 // windows has an operator's windows go on from those of the one whose state it has, which
 // was another one if it takes that over: those that are open are finished as they were
 // begun, and what was closed stays so.
