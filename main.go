@@ -61,7 +61,7 @@ func (job *Job) followSettings(ctx context.Context, s cli.Settings, f cli.Follow
 func followProgress(p runner.FollowProgress) cli.FollowProgress {
 	return cli.FollowProgress{
 		Stage: string(p.Stage), Branch: p.Branch, Followed: p.Followed, Position: uint64(p.Position), Lag: uint64(p.Lag),
-		Results: p.Results, Objections: p.Objections,
+		Results: p.Results, Compared: p.Compared, Objections: p.Objections,
 	}
 }
 

@@ -389,10 +389,7 @@ func (b comparedBranches) write(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "%s: old is %s, new is %s\n\n", b.Job, b.Old, b.New); err != nil {
 		return err
 	}
-	if err := b.sums().write(w); err != nil {
-		return err
-	}
-	if err := writeTables(w, b.columns(), b.samples(), b.schemas()); err != nil {
+	if err := b.writeTables(w); err != nil {
 		return err
 	}
 	notes := b.notes()
@@ -405,6 +402,13 @@ func (b comparedBranches) write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+func (b comparedBranches) writeTables(w io.Writer) error {
+	if err := b.sums().write(w); err != nil {
+		return err
+	}
+	return writeTables(w, b.columns(), b.samples(), b.schemas())
 }
 
 func (b comparedBranches) sums() *table {

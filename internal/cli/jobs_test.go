@@ -96,6 +96,19 @@ func spendOtherJob() *sluice.Job {
 	return job
 }
 
+// spendMoreJob is a later build, whose rows have a larger mean.
+func spendMoreJob() *sluice.Job {
+	job := sluice.NewJob("spend")
+	orders := job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
+	orders.KeyBy(order.byUser).Fold(spend, (*spending).add).To("spend_by_user", file.Upsert("out/spend", func(user string, s spending) row {
+		r := rowOf(user, s)
+		r.Mean++
+		return r
+	}))
+	orders.KeyBy(order.byShop).Process(countShop).To("large", file.Append[order]("out/large", file.AsCSV()))
+	return job
+}
+
 // spendAskedJob is spendJob's later build, whose first sink looks into the file
 // answer for what to say when it is asked.
 func spendAskedJob() *sluice.Job {

@@ -2,15 +2,12 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/sluicestream/sluice/internal/compare"
 )
 
 // report tells how a run goes on: as events for machines, as a line on a
@@ -24,7 +21,9 @@ type report struct {
 	done     chan struct{}
 	mu       sync.Mutex
 	progress *progress
-	told     time.Time // when the log last had the progress
+	told     time.Time           // when the log last had the progress
+	differed map[string]toldSink // by sink
+	compared bool                // that all was compared has been told
 }
 
 const (
@@ -43,7 +42,7 @@ func newReport(job string, out, errs io.Writer, events bool, level slog.Level, u
 
 func openReport(out, errs io.Writer, events bool, level slog.Level, units map[string]string) *report {
 	now := time.Now()
-	r := &report{events: events, done: make(chan struct{}), progress: newProgress(now, units), told: now}
+	r := &report{events: events, done: make(chan struct{}), progress: newProgress(now, units), told: now, differed: map[string]toldSink{}}
 	if events {
 		r.log = slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: asEvent}))
 		return r
@@ -110,37 +109,6 @@ func (r *report) committed(c Committed) {
 		r.told = now
 		r.own.Info("progress", r.progress.attrs(now)...)
 	}
-}
-
-// followed is told how a branch follows; news says that its stage is another.
-func (r *report) followed(p FollowProgress, news bool) {
-	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.events && !news && now.Sub(r.told) < tellEvery {
-		return
-	}
-	r.told = now
-	var machines []comparedSink
-	var people []string
-	for _, s := range p.Results {
-		machines, people = append(machines, sinkOf(s)), append(people, s.Sink+": "+comparedText(s))
-	}
-	compared := any(machines)
-	if !r.events {
-		compared = strings.Join(people, "; ")
-	}
-	r.own.Info("following", "stage", p.Stage, "branch", p.Branch, "position", p.Position, "lag", p.Lag,
-		"compared", compared, "objections", strings.Join(p.Objections, "; "))
-}
-
-// comparedText says in a few words what came of comparing a sink's outputs.
-func comparedText(s compare.Result) string {
-	text := fmt.Sprintf("%d equal, %d changed, %d only old, %d only new", s.Equal, s.Changed, s.OnlyOld, s.OnlyNew)
-	if n := s.UntoldOld + s.UntoldNew; n > 0 {
-		text += fmt.Sprintf(", %d not compared", n)
-	}
-	return text
 }
 
 // redraw writes the line on the terminal from time to time.

@@ -55,7 +55,7 @@ func TestFollowedIsTold(t *testing.T) {
 		}},
 	}
 	for events, want := range map[bool]string{
-		false: `msg=following job=spend stage="caught up" branch=upgrade-1 position=7 lag=1 compared="out: 5 equal, 1 changed, 0 only old, 0 only new" objections="too many differ; not yet"`,
+		false: `msg=following job=spend stage="caught up" branch=upgrade-1 position=7 lag=1 compared="out: 5 equal, 1 changed (Cents 1), 0 only old, 0 only new" objections="too many differ; not yet"`,
 		true: `"event":"following","job":"spend","stage":"caught up","branch":"upgrade-1","position":7,"lag":1,` +
 			`"compared":[{"sink":"out","after":0,"to":0,"equal":5,"changed":1,"only_old":0,"only_new":0,"columns":{"Cents":1},` +
 			`"samples":[{"after":6,"to":7,"key":"\"ann\"","columns":[{"column":"Cents","old":"1","new":"2"}]}]}],"objections":"too many differ; not yet"`,

@@ -52,6 +52,7 @@ type FollowProgress struct {
 	Stage, Branch, Followed string
 	Position, Lag           uint64
 	Results                 []compare.Result
+	Compared                bool
 	Objections              []string
 }
 
@@ -194,7 +195,7 @@ func (u *upgrading) start(c *cobra.Command, job Job, p *place) error {
 		err := job.Follow(ctx, u.settings, u.follow)
 		switch {
 		case err == nil && f.last.Stage == "rehearsed":
-			return f.outcome(c, u.json)
+			return f.outcome(c, job.Name, u.json)
 		case err == nil && f.last.Stage == "begun" && u.json:
 			return writeJSON(c.OutOrStdout(), map[string]string{"branch": f.last.Branch})
 		case err == nil && f.last.Stage == "begun":
@@ -273,19 +274,18 @@ type followReport struct {
 	auto   bool
 	listen bool
 
-	mu    sync.Mutex
-	stage string
-	last  FollowProgress
-	asks  sync.Once
+	mu   sync.Mutex
+	last FollowProgress
+	asks sync.Once
 }
 
 func (f *followReport) told(p FollowProgress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	news := p.Stage != f.stage
-	f.stage, f.last = p.Stage, p
+	news := p.Stage != f.last.Stage || p.Compared != f.last.Compared
+	f.last = p
 	f.show.followed(p, news)
-	if p.Stage == "caught up" && f.listen && !f.auto {
+	if p.Stage == "caught up" && p.Compared && f.listen && !f.auto { // who is asked has seen what changes
 		f.asks.Do(func() { go f.wait() })
 	}
 }
@@ -304,19 +304,15 @@ func (f *followReport) wait() {
 }
 
 // outcome tells what a rehearsal has shown.
-func (f *followReport) outcome(c *cobra.Command, asJSON bool) error {
-	differs := false
-	for _, r := range f.last.Results {
-		differs = differs || r.Different() > 0 || r.Untold > 0
-	}
+func (f *followReport) outcome(c *cobra.Command, job string, asJSON bool) error {
+	b := comparedOf(job, f.last)
 	if !asJSON {
-		for _, r := range f.last.Results {
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "sink %s: %s\n", r.Sink, comparedText(r)); err != nil {
-				return err
-			}
+		fmt.Fprintln(c.OutOrStdout())
+		if err := b.write(c.OutOrStdout()); err != nil {
+			return err
 		}
 	}
-	if differs {
+	if b.Different {
 		return outcome(exitDiffers)
 	}
 	return nil

@@ -72,6 +72,23 @@ type Result struct {
 	Reasons []string
 }
 
+// Behind returns the result together with one of the same sink that came before it.
+func (r Result) Behind(past Result) Result {
+	sum := past.clone()
+	sum.Counts, sum.To = past.Plus(r.Counts), max(past.To, r.To)
+	for _, c := range r.Columns {
+		sum.addColumn(c.Column, c.Rows)
+	}
+	sum.Samples = append(sum.Samples, r.Samples...)
+	for _, d := range r.Schemas {
+		sum.addSchema(d)
+	}
+	for _, reason := range r.Reasons {
+		sum.addReason(reason)
+	}
+	return sum
+}
+
 // ColumnCount is how many rows differ in a column. A row that differs in several
 // counts for each.
 type ColumnCount struct {

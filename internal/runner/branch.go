@@ -99,8 +99,10 @@ type FollowProgress struct {
 	// Position is the one that it has covered, Lag the number of those that the followed
 	// branch is ahead.
 	Position, Lag epoch.Position
-	// Results are what has been compared so far, by sink.
-	Results []compare.Result
+	// Results are what has been compared so far, by sink. Compared says that this is all
+	// that there was when the branch had caught up.
+	Results  []compare.Result
+	Compared bool
 	// Objections are what keeps it from cutting over by itself.
 	Objections []string
 }
@@ -290,7 +292,7 @@ func (r *runner) checkStart(ctx context.Context, me epoch.Identity) error {
 // start was killed when it had gone live.
 func (r *runner) cutAlready(ctx context.Context, me epoch.Identity) (bool, error) {
 	live, ok, err := r.job.Live(ctx)
-	if err != nil || !ok || live.Branch == epoch.MainBranch || r.o.Follow.Again || r.o.Follow.Kind == epoch.Resume {
+	if err != nil || !ok || live.Branch == epoch.MainBranch || r.o.Follow.Again || r.o.Follow.Rehearse || r.o.Follow.Kind == epoch.Resume {
 		return false, err
 	}
 	if head, err := r.job.Head(ctx, live.Branch, epoch.FirstTask); err != nil || head.Sealed() { // it can't go on there

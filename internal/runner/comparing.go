@@ -31,6 +31,9 @@ type comparing struct {
 	pending []compared
 	epochs  int // that the pending ones cover
 	busy    bool
+	added   int    // what was ever pending,
+	looked  int    // what of it has been compared,
+	caught  int    // and what of it came before the branch had caught up
 	skipped string // why epochs were left out; empty if none were
 	sinks   []*comparedSink
 	failed  error
@@ -100,6 +103,7 @@ func (g *comparing) add(before epoch.Position, e *engine.Epoch, own epoch.Manife
 		return
 	}
 	g.pending, g.epochs = append(g.pending, compared{before, data, own}), g.epochs+len(data)
+	g.added++
 	select {
 	case g.more <- struct{}{}:
 	default:
@@ -130,6 +134,7 @@ func (g *comparing) loop(ctx context.Context) {
 		err := g.compare(ctx, pending)
 		g.mu.Lock()
 		g.busy = false
+		g.looked += len(pending)
 		if err != nil && ctx.Err() == nil {
 			g.failed = err
 		}
@@ -216,9 +221,8 @@ func (g *comparing) results(followed epoch.Manifest) (results []compare.Result, 
 			continue
 		}
 		r := s.last
-		for _, past := range s.past {
-			r.Counts = r.Plus(past.Counts)
-			r.Samples = append(slices.Clone(past.Samples), r.Samples...)
+		for _, past := range slices.Backward(s.past) {
+			r = r.Behind(past)
 		}
 		if g.skipped != "" {
 			r.Untold++
@@ -227,6 +231,21 @@ func (g *comparing) results(followed epoch.Manifest) (results []compare.Result, 
 		results = append(results, r)
 	}
 	return results, g.failed
+}
+
+// caughtUp notes that the branch has covered all that there is.
+func (g *comparing) caughtUp() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.caught = g.added
+}
+
+// abreast tells whether all is compared that the branch had covered when it had caught up,
+// as far as it can be.
+func (g *comparing) abreast() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.looked >= g.caught || g.failed != nil
 }
 
 // await waits until all that was added is compared.

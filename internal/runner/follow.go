@@ -214,6 +214,10 @@ func (p *pilot) move(ctx context.Context, f epoch.Followed) (led bool, err error
 	now := p.r.o.Env.Clock.Now()
 	if p.caughtAt.IsZero() {
 		p.caughtAt = now
+		// Once what settle has waited for is added to what is compared.
+		if err := p.c.do(ctx, func() error { p.r.comparing.caughtUp(); return nil }); err != nil {
+			return false, err
+		}
 		p.r.o.Log.Info("caught up", "branch", p.own.Branch, "position", p.own.Covers[p.own.Task])
 	}
 	if f.Step != epoch.AwaitSuccessor {
@@ -489,6 +493,7 @@ func (p *pilot) progress(ctx context.Context, stage FollowStage, branch string) 
 	if p.followed.Position > own.Position && branch != "" {
 		t.Lag = p.followed.Position - own.Position
 	}
+	t.Compared = !p.caughtAt.IsZero() && p.r.comparing.abreast()
 	var err error
 	t.Results, err = p.r.comparing.results(p.followed)
 	return t, err
