@@ -1,14 +1,17 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
@@ -22,17 +25,98 @@ type awaitedGroup struct {
 // groupEvery is the time between two looks how far the group is.
 const groupEvery = 250 * time.Millisecond
 
-// checkAwaited refuses to await a group where no sink could tell of it.
-func (r *runner) checkAwaited() error {
-	tells := func(s *sink) bool {
-		_, ok := s.target.(connector.CommittedTarget)
-		return ok
-	}
-	if r.awaited.name == "" || slices.ContainsFunc(r.sinks, tells) {
+// AwaitGroupError says that a group of consumers can't be awaited.
+type AwaitGroupError struct {
+	Job, Group string
+	// Expected and Found say what the wait needs and what there is.
+	Expected, Found string
+}
+
+// Error implements error.
+func (e *AwaitGroupError) Error() string {
+	return fmt.Sprintf("%s: group %s can't be awaited: expected %s, found %s. Nothing was begun; leave --wait-group out.", e.Job, e.Group, e.Expected, e.Found)
+}
+
+// ExitCode is the exit code of the command line.
+func (e *AwaitGroupError) ExitCode() int { return 2 }
+
+// checkAwaited refuses, before a branch is begun, to await a group where nothing would
+// wait for it, or nothing could tell of it.
+func (r *runner) checkAwaited(ctx context.Context) error {
+	if r.awaited.name == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: group %s can't be awaited: expected a sink in a system that has groups of consumers, such as Kafka, found none; leave the group out", r.o.Job, r.awaited.name)
+	live, _, err := r.liveHead(ctx)
+	if err != nil {
+		return err
+	}
+	refuse := func(expected, found string) error {
+		return &AwaitGroupError{r.o.Job, r.awaited.name, expected, found}
+	}
+	left := r.leaves(live)
+	untold := func(s epoch.SinkState) bool { return s.Record != "" && s.Span == nil } // one without a record may yet tell
+	names := strings.Join(slices.Sorted(maps.Keys(left)), ", ")
+	switch {
+	case len(r.o.Follow.starts) == 0:
+		return refuse("a sink of a new name, which waits", "none")
+	case len(left) == 0:
+		return refuse("a sink that this build lacks, which the group reads to its end", "none")
+	case !slices.ContainsFunc(slices.Collect(maps.Values(left)), func(s epoch.SinkState) bool { return !untold(s) }):
+		return refuse("a sink that this build lacks in a system that has groups of consumers, such as Kafka", "sink "+names)
+	}
+	tells := false
+	for _, spec := range r.o.Graph.Sinks() {
+		if _, starts := r.o.Follow.starts[spec.Name]; !starts {
+			continue
+		}
+		told, err := r.askAwaited(ctx, spec, left)
+		if err != nil {
+			return err
+		}
+		tells = tells || told
+	}
+	if !tells {
+		return refuse("a new sink in a system that has groups of consumers, such as Kafka", "sink "+strings.Join(slices.Sorted(maps.Keys(r.o.Follow.starts)), ", "))
+	}
+	return nil
 }
+
+// leaves are the sinks that another build has and this one lacks.
+func (r *runner) leaves(other epoch.Manifest) map[string]epoch.SinkState {
+	left := maps.Clone(other.Sinks)
+	maps.DeleteFunc(left, func(name string, s epoch.SinkState) bool { return s.Dropped != "" || r.hasSink(name) })
+	return left
+}
+
+// askAwaited asks the system of a new sink how far the awaited group is; tells is false if
+// it has no groups. A group that has read nothing of the sinks that are left may begin
+// later, or be misspelt: that is told.
+func (r *runner) askAwaited(ctx context.Context, spec *engine.SinkSpec, left map[string]epoch.SinkState) (tells bool, err error) {
+	s, err := r.openSink(ctx, spec, false)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = cmp.Or(err, s.target.Close()) }()
+	t, tells := s.target.(connector.CommittedTarget)
+	if !tells {
+		return false, nil
+	}
+	committed, err := t.CommittedOffsets(ctx, r.awaited.name)
+	if err != nil {
+		return true, fmt.Errorf("%s: sink %s: group %s can't be awaited: %w", r.o.Job, spec.Name, r.awaited.name, err)
+	}
+	ends := map[string]epoch.DroppedSink{}
+	for name, state := range left {
+		ends[name] = epoch.DroppedSink{Span: state.Span}
+	}
+	if unread(ends, committed) == readsNone {
+		r.o.Log.Warn("the group of consumers that new sinks are to wait for has committed no offset of the sinks that this build lacks", "sink", spec.Name, "group", r.awaited.name)
+	}
+	return true, nil
+}
+
+// readsNone says that a group has none of the sinks that have ended.
+const readsNone = "the group has committed no offset of them"
 
 // holdBack waits, before the first delivery to a sink that is new since the cut by which
 // the branch is live, until the awaited group has read all of the sinks that it lacks, for
@@ -127,7 +211,7 @@ func unread(ends map[string]epoch.DroppedSink, committed map[string]connector.Of
 		reads = reads || own
 	}
 	if rows && !reads {
-		return "the group has committed no offset of them"
+		return readsNone
 	}
 	return ""
 }

@@ -37,22 +37,3 @@ func TestUnread(t *testing.T) {
 		}
 	}
 }
-
-// A group is refused where no sink can tell of it.
-func TestCheckAwaited(t *testing.T) {
-	plain, tells := &sink{target: struct{ connector.Target }{}}, &sink{target: struct{ connector.CommittedTarget }{}}
-	for name, c := range map[string]struct {
-		group   string
-		sinks   []*sink
-		refused bool
-	}{
-		"none is awaited":      {"", []*sink{plain}, false},
-		"no sink tells":        {"readers", []*sink{plain}, true},
-		"one of the sinks can": {"readers", []*sink{plain, tells}, false},
-	} {
-		r := &runner{awaited: awaitedGroup{name: c.group}, sinks: c.sinks}
-		if err := r.checkAwaited(); (err != nil) != c.refused {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}

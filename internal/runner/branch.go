@@ -150,6 +150,9 @@ func (r *runner) openBranch(ctx context.Context, me epoch.Identity) error {
 	if err := r.checkStart(ctx, me); err != nil {
 		return err
 	}
+	if err := r.checkAwaited(ctx); err != nil {
+		return err
+	}
 	if err := r.others(ctx, me); err != nil {
 		return err
 	}

@@ -362,10 +362,7 @@ func (r *runner) open(ctx context.Context) error {
 		return err
 	}
 	r.o.Log.Info("opened", "branch", head.Branch, "epoch", head.Epoch, "position", head.Position, "owner", r.owner.ID())
-	if err := r.openSinks(ctx, head); err != nil {
-		return err
-	}
-	return r.checkAwaited()
+	return r.openSinks(ctx, head)
 }
 
 // attempt runs the engine from the newest epoch on.

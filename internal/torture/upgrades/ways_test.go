@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/codec"
 	"github.com/sluicestream/sluice/env"
+	"github.com/sluicestream/sluice/file"
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/internal/faultstore"
 	"github.com/sluicestream/sluice/internal/torture/topics"
@@ -86,6 +88,7 @@ type build struct {
 	weigh   func(input) int64 // what an input comes to; nil: its amount
 	tables  []string          // the sinks that are tables; nil: totals
 	rows    []string          // the sinks that get a row for each input
+	files   []string          // those of them that are folders
 }
 
 // row is a row of a sink that gets one for each input.
@@ -130,6 +133,9 @@ func assemble[S any, P interface {
 	for _, name := range b.rows {
 		inputs.Map(func(i input) row { return row{i.Key, i.ID, b.weigh(i)} }).
 			To(name, kafka.Append(name, codec.JSON[row](), on).Key(func(r row) []byte { return []byte(r.Key) }))
+	}
+	for _, name := range b.files {
+		inputs.Map(func(i input) row { return row{i.Key, i.ID, b.weigh(i)} }).To(name, file.Append[row](filepath.Join(w.folder, name)))
 	}
 	return job
 }

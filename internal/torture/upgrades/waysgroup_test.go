@@ -87,6 +87,35 @@ func TestWaitGroupInVain(t *testing.T) {
 	w.feedAll()
 	_, since := w.cuts(record.Ends.Branch)
 	w.awaitRows("more", since)
+	u.says("has committed no offset of the sinks that this build lacks") // before it was begun
 	u.says("gets its rows all the same")
 	u.stops()
+}
+
+// TestWaitGroupRefused begins nothing where nothing would wait, or nothing could tell of
+// the group.
+func TestWaitGroupRefused(t *testing.T) {
+	w := newWay(t, "rows", "more")
+	old := w.run("the first build", first(w, build{version: 1, rows: []string{"rows"}, files: []string{"old"}}), sluice.Options{})
+	w.feedEpochs(2, nil)
+	for name, c := range map[string]struct {
+		b    build
+		says string
+	}{
+		"no sink is new":              {build{}, "expected a sink of a new name, which waits, found none"},
+		"none is left":                {build{rows: []string{"rows", "more"}, files: []string{"old"}}, "expected a sink that this build lacks, which the group reads to its end, found none"},
+		"the one left has no offsets": {build{rows: []string{"rows", "more"}}, "expected a sink that this build lacks in a system that has groups of consumers, such as Kafka, found sink old"},
+		"the new one's has no groups": {build{files: []string{"old", "new"}}, "expected a new sink in a system that has groups of consumers, such as Kafka, found sink new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.b.version = 2
+			w.upgrade("the second build", second(w, c.b), sluice.Options{}, sluice.Upgrade{Auto: true, WaitGroup: "readers"}).
+				endsWith(2, "group readers can't be awaited", c.says, "Nothing was begun")
+		})
+	}
+	if all := w.branches(); len(all) != 1 {
+		t.Errorf("branches %v, want main alone", all)
+	}
+	old.goesOn()
+	old.stops()
 }
