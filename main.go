@@ -28,7 +28,7 @@ import (
 // flag --gc-percent overrule that. Job.Run leaves the collector as it is.
 func Main(job *Job) {
 	os.Exit(cli.RunJob(cli.Job{
-		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, Run: job.runSettings, Follow: job.followSettings, Import: job.importSettings,
+		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, CheckSources: job.checkSources, Run: job.runSettings, Follow: job.followSettings, Import: job.importSettings,
 	}, os.Args[1:]))
 }
 

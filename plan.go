@@ -8,6 +8,8 @@ import (
 
 	"github.com/sluicestream/sluice/connector"
 	"github.com/sluicestream/sluice/internal/cli"
+	"github.com/sluicestream/sluice/internal/deliver"
+	"github.com/sluicestream/sluice/internal/engine"
 )
 
 // checkSinks asks those of the job's sinks that can tell whether this build could
@@ -35,4 +37,22 @@ func (job *Job) checkSinks(ctx context.Context, o cli.SinkChecks) []cli.SinkChec
 	}
 	asking.Wait()
 	return asked
+}
+
+// checkSources asks the job's sources whether they still have what lies behind offsets.
+func (job *Job) checkSources(ctx context.Context, o cli.SourceChecks) (all []cli.SourceCheck) {
+	at := map[string]map[string]connector.Offset{}
+	for name, source := range o.At {
+		at[name] = deliver.Offsets(source)
+	}
+	opening := engine.Options{Env: o.Env, Log: slog.New(slog.DiscardHandler), Job: job.name, JobID: o.JobID, TransactionPrefix: o.TransactionPrefix}
+	for _, fault := range job.graph.Reach(ctx, opening, at) {
+		if lost, ok := errors.AsType[connector.LostError](fault); ok {
+			needed, first := lost.Lost()
+			all = append(all, cli.SourceCheck{Source: fault.Source, Partition: fault.Partition, Needed: needed, First: first})
+		} else if errors.Is(fault, connector.ErrUnavailable) {
+			all = append(all, cli.SourceCheck{Source: fault.Source, Unasked: fault})
+		}
+	}
+	return all
 }

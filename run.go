@@ -246,7 +246,7 @@ func committedFunc(f func(Committed)) func(epoch.Manifest, []engine.PartitionLag
 			Records: m.Counts["records"], DeadLetters: m.Counts["dead_letters"], Pause: pause,
 		}
 		for _, l := range lag {
-			c.Partitions = append(c.Partitions, PartitionProgress(l))
+			c.Partitions = append(c.Partitions, PartitionProgress{l.Source, l.Partition, l.Next, l.End})
 		}
 		f(c)
 	}

@@ -138,6 +138,14 @@ type Partition interface {
 	Close() error
 }
 
+// StartPartition is a Partition of a source that loses its oldest records in time.
+type StartPartition interface {
+	Partition
+	// Start is the offset of the oldest record that the partition is known to have still.
+	// It may be called at any time, from any goroutine.
+	Start() int64
+}
+
 // FoundPartition is a Partition whose beginning is looked up when it is opened at
 // the zero Offset.
 type FoundPartition interface {
@@ -197,6 +205,14 @@ const NoTime = -1 << 63
 type Header struct {
 	Key   string
 	Value []byte
+}
+
+// LostError is an error of [Reader.Partition], or of [Partition.Next], which says that
+// records are gone that come next.
+type LostError interface {
+	error
+	// Lost is the offset that was to be read next, and the first that there still is.
+	Lost() (next, first int64)
 }
 
 // ErrUnavailable says that a record couldn't be decoded, or a row not be made,

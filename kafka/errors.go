@@ -56,6 +56,9 @@ func (e *LostError) Error() string {
 		e.Topic, e.Partition, e.From, e.To-1, e.From, e.To)
 }
 
+// Lost implements [connector.LostError].
+func (e *LostError) Lost() (next, first int64) { return e.From, e.To }
+
 // OutsideError says that a partition is to begin at an offset that its log doesn't
 // have: one that a person, the author or a group gives, since nothing was read yet.
 type OutsideError struct {

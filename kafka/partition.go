@@ -36,6 +36,7 @@ type partition struct {
 	unpacked int64         // the offset behind all of them
 	newest   int32         // the leader epoch of the last of them
 
+	start atomic.Int64
 	end   atomic.Int64
 	ready chan struct{} // wakes Next
 
@@ -78,6 +79,7 @@ func newPartition(r *reader, at place, topic topicState, from connector.Offset, 
 		at: from.Next, epoch: from.LeaderEpoch, unpacked: from.Next, newest: from.LeaderEpoch, ready: make(chan struct{}, 1),
 	}
 	p.fetched = fetched{next: from.Next, before: from.LeaderEpoch, leader: topic.leaders[at.number], heard: s.seen, checked: topic.leaders[at.number].epoch}
+	p.start.Store(s.start)
 	p.end.Store(max(s.end, from.Next))
 	return p
 }
@@ -88,6 +90,9 @@ func (p *partition) From() connector.Offset { return p.from }
 // End implements [connector.Partition]: the end of what is decided, that is, of the
 // transactions that were committed or given up.
 func (p *partition) End() int64 { return p.end.Load() }
+
+// Start implements [connector.StartPartition].
+func (p *partition) Start() int64 { return p.start.Load() }
 
 // Close implements [connector.Partition].
 func (p *partition) Close() error {

@@ -307,6 +307,7 @@ func (r *reader) receive(p *partition, part *kmsg.FetchResponseTopicPartition, b
 		end = part.HighWatermark
 	}
 	p.end.Store(end)
+	p.start.Store(max(p.start.Load(), part.LogStartOffset)) // below 0 by a broker that doesn't say
 	p.heard = now
 	got := len(part.RecordBatches) > 0
 	if got {

@@ -28,6 +28,8 @@ type Job struct {
 	Ways func(stored func(name string) *carry.Stored) map[string]*carry.Way
 	// CheckSinks asks the sinks that can tell whether this build could open them.
 	CheckSinks func(ctx context.Context, o SinkChecks) []SinkCheck
+	// CheckSources asks the sources whether they still have what lies behind offsets.
+	CheckSources func(ctx context.Context, o SourceChecks) []SourceCheck
 	// Run runs the job until its input ends, or ctx does.
 	Run func(ctx context.Context, s Settings) error
 	// Follow begins a branch that follows the live one and takes its place, and runs the

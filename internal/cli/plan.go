@@ -33,6 +33,22 @@ type SinkChecks struct {
 	JobID, TransactionPrefix string
 }
 
+// SourceCheck is what came of asking whether a source still has what comes next.
+type SourceCheck struct {
+	Source, Partition string
+	// Needed is the offset that comes next, and First the first that there still is, where
+	// that lies behind it.
+	Needed, First int64
+	// Unasked says why that is not known; nil if it is.
+	Unasked error
+}
+
+// SourceChecks is what sources are opened with, and how far they have been read.
+type SourceChecks struct {
+	SinkChecks
+	At map[string]epoch.SourceState
+}
+
 // planning are the flags of plan.
 type planning struct {
 	drop, gap []string
@@ -71,8 +87,11 @@ nor changed. Each part has a line with one of these verdicts:
 run makes the same plan, and refuses the last two, and the third last without the
 flags that it names. What is carried over is tried on some of the stored entries,
 those that have not changed for the longest time and the largest values among them:
-an entry that fails makes the state refused, and is named. Sinks are asked whether this build could open them (a table's
-columns, a registry's rule of compatibility), unless --offline says not to.
+an entry that fails makes the state refused, and is named. Sinks are asked whether this
+build could open them (a table's columns, a registry's rule of compatibility), and topics
+whether they still have what comes next, unless --offline says not to.
+
+With --rollback it is the plan of a rollback to this build, from where it was replaced.
 
 ` + exitCodes(exitDone, exitError, exitUsage, 14, 20, 21, 22, 23, 24),
 		Args: arguments(0, 0),
@@ -85,8 +104,9 @@ columns, a registry's rule of compatibility), unless --offline says not to.
 	addConsents(f, &l.drop, &l.gap)
 	f.StringVar(&l.from, "from", "", "plan from a `savepoint` instead of from where the job stands")
 	f.Var(&l.epoch, "epoch", "plan from an `epoch`: its number, as log tells it, or a savepoint (default the newest)")
-	f.BoolVar(&l.offline, "offline", false, "don't ask sinks (default false)")
+	f.BoolVar(&l.offline, "offline", false, "don't ask sinks and sources (default false)")
 	f.BoolVar(&l.replace, "replace", false, "plan for this build although another one has replaced it (default false)")
+	f.BoolVar(&l.rollback, "rollback", false, "plan for going back to this build, from where another one has replaced it (default false)")
 	l.trying.addTo(f)
 	f.Bool("json", false, "write the plan as a JSON object (default false)")
 	return c
@@ -109,7 +129,8 @@ type planned struct {
 	Verdict  plan.Verdict `json:"verdict"`
 	ExitCode int          `json:"exit_code"`
 
-	past bool // it is of an epoch that was asked for
+	past   bool   // it is of an epoch that was asked for
+	goesOn string // what goes on from there: a run, an upgrade, a rollback
 }
 
 // planSide is a build and its version.
@@ -134,8 +155,14 @@ func (l planning) print(c *cobra.Command, job Job, p *place) error {
 
 // make makes the plan; unasked names the sinks that could not be asked.
 func (l planning) make(ctx context.Context, job Job, p *place) (out planned, unasked, err error) {
-	if l.from != "" && l.epoch != "" {
+	switch {
+	case l.from != "" && l.epoch != "":
 		return out, nil, usagef("--from and --epoch: one of the two")
+	case l.rollback && (l.from != "" || l.epoch != ""):
+		return out, nil, usagef("--rollback goes from where this build was replaced: leave --from and --epoch out")
+	}
+	if l.rollback {
+		l.replace, l.follows = true, true
 	}
 	if err := l.trying.check(); err != nil {
 		return out, nil, err
@@ -143,9 +170,9 @@ func (l planning) make(ctx context.Context, job Job, p *place) (out planned, una
 	if err := job.Check(); err != nil {
 		return out, nil, err
 	}
-	version := job.Version()
-	out = planned{Job: job.Name, Store: p.absolute(), Lines: []*plan.Line{}, past: l.from != "" || l.epoch != ""}
-	if out.This.Version, err = version.Hash(); err != nil {
+	l.version = job.Version()
+	out = planned{Job: job.Name, Store: p.absolute(), Lines: []*plan.Line{}, past: l.from != "" || l.epoch != "", goesOn: l.goesOn()}
+	if out.This.Version, err = l.version.Hash(); err != nil {
 		return out, nil, err
 	}
 	if out.This.Build, err = epoch.ThisExecutable(); err != nil {
@@ -168,7 +195,7 @@ func (l planning) make(ctx context.Context, job Job, p *place) (out planned, una
 				return m, nil, err
 			}
 		}
-		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: version, Ways: job.Ways, Drop: l.drop, Gap: l.gap, Build: out.This.Build, Replace: l.replace, Follows: l.follows, Backfill: l.backfill})
+		in, err = plan.Gather(ctx, stored, m, plan.Build{Version: l.version, Ways: job.Ways, Drop: l.drop, Gap: l.gap, Build: out.This.Build, Replace: l.replace, Follows: l.follows, Backfill: l.backfill})
 		return m, in.Ways, err
 	})
 	if err != nil {
@@ -180,10 +207,10 @@ func (l planning) make(ctx context.Context, job Job, p *place) (out planned, una
 		if err != nil {
 			return out, nil, err
 		}
-		made.Await(waiting, plan.Moved(m, in.Ways, func(name string) bool { _, has := version.States[name]; return has }))
+		made.Await(waiting, plan.Moved(m, in.Ways, func(name string) bool { _, has := l.version.States[name]; return has }))
 	}
 	made.Attach(trials, plan.InTheWay(p.env.Files, l.trying.setAside))
-	unasked = l.ask(ctx, job, stored, p.env, made)
+	unasked = l.ask(ctx, job, stored, m, p.env, made)
 	out.Branch, out.Task, out.Epoch, out.Position = m.Branch, m.Task, m.Epoch, m.Position
 	out.Stored = &planSide{m.Version, m.Build}
 	out.Lines, out.Verdict, out.ExitCode = made.Lines, made.Worst(), made.ExitCode()
@@ -241,26 +268,61 @@ func (p *place) held(ctx context.Context, name string) (*epoch.Job, error) {
 	return epoch.FindJob(ctx, p.env, s, name)
 }
 
-// ask asks the sinks whether this build could open them. The error names those
-// that could not be asked.
-func (l planning) ask(ctx context.Context, job Job, stored *epoch.Job, e *env.Env, made *plan.Plan) error {
-	if l.offline || job.CheckSinks == nil {
+// ask asks the sinks whether this build could open them, and the sources whether they
+// still have what lies behind an epoch. The error names those that could not be asked.
+func (l planning) ask(ctx context.Context, job Job, stored *epoch.Job, m epoch.Manifest, e *env.Env, made *plan.Plan) error {
+	if l.offline {
 		return nil
 	}
 	var names []string
-	for _, s := range job.CheckSinks(ctx, SinkChecks{Env: e, JobID: stored.ID(), TransactionPrefix: stored.TransactionPrefix()}) {
-		if s.Refused != nil {
-			made.Unfit(s.Sink, s.Refused)
+	with := SinkChecks{Env: e, JobID: stored.ID(), TransactionPrefix: stored.TransactionPrefix()}
+	if job.CheckSources != nil {
+		for _, s := range job.CheckSources(ctx, SourceChecks{with, m.Sources}) {
+			if s.Unasked != nil {
+				names = append(names, "source "+s.Source)
+				made.Unread(s.Source, s.Unasked)
+			} else {
+				made.Lost(s.Source, s.Partition, s.Needed, s.First, l.afterLoss())
+			}
 		}
-		if s.Unasked != nil {
-			names = append(names, s.Sink)
-			made.Unasked(s.Sink, s.Unasked)
+	}
+	if job.CheckSinks != nil {
+		for _, s := range job.CheckSinks(ctx, with) {
+			if s.Refused != nil {
+				made.Unfit(s.Sink, s.Refused)
+			}
+			if s.Unasked != nil {
+				names = append(names, "sink "+s.Sink)
+				made.Unasked(s.Sink, s.Unasked)
+			}
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: the plan lacks what could not be asked: sink %s; make it reachable, or leave such questions out with --offline", job.Name, strings.Join(names, ", "))
+	return fmt.Errorf("%s: the plan lacks what could not be asked: %s; make it reachable, or leave such questions out with --offline", job.Name, strings.Join(names, ", "))
+}
+
+// afterLoss says what to do where inputs are gone.
+func (l planning) afterLoss() string {
+	switch {
+	case l.rollback:
+		return "let this build go on with the newer one's state: run --replace"
+	case l.from != "" || l.epoch != "":
+		return "begin later"
+	}
+	return "give the source another name, under which it is read from where it begins"
+}
+
+// goesOn is what goes on from there, in words.
+func (l planning) goesOn() string {
+	switch {
+	case l.rollback:
+		return "a rollback"
+	case l.follows:
+		return "an upgrade"
+	}
+	return "a run"
 }
 
 func (d planned) write(c *cobra.Command) error {
@@ -335,7 +397,7 @@ func (s styles) verdict(word, padded string) string {
 	return s.good(padded)
 }
 
-// advice says what a run would do.
+// advice says what would come of going on.
 func (d planned) advice() string {
 	var flags []string
 	for _, l := range d.Lines {
@@ -351,9 +413,9 @@ func (d planned) advice() string {
 	case d.past:
 		return d.Verdict.String() + ": what this build would find there; a run goes on from the newest epoch"
 	case d.Verdict >= plan.Replay:
-		return d.Verdict.String() + ": a run is refused, and changes nothing"
+		return d.Verdict.String() + ": " + d.goesOn + " is refused, and changes nothing"
 	case d.Verdict == plan.Consent:
-		return d.Verdict.String() + ": a run is refused, and changes nothing, without " + strings.Join(flags, " ")
+		return d.Verdict.String() + ": " + d.goesOn + " is refused, and changes nothing, without " + strings.Join(flags, " ")
 	}
-	return d.Verdict.String() + ": a run goes on from here"
+	return d.Verdict.String() + ": " + d.goesOn + " goes on from here"
 }

@@ -42,6 +42,9 @@ type status struct {
 	// GoingBack says how the job could go back to what was live before.
 	Branches  []listedBranch `json:"branches,omitempty"`
 	GoingBack *goingBack     `json:"going_back,omitempty"`
+	// Needs are the inputs that going back and followers have yet to read, of partitions
+	// that have lost some.
+	Needs []neededInput `json:"needed_inputs,omitempty"`
 }
 
 // sourceStatus is how far a partition has been read.
@@ -115,7 +118,8 @@ alone; the job may be running or not.
 
 Of a job with several branches it also shows these, each below the one that it starts
 from: by how many positions a follower is behind, how fast it is and whether a process
-runs it, how far each has read, and how the job could go back to what was live before.
+runs it, how far each has read, and how the job could go back to what was live before:
+also from which offsets on that needs inputs, and which are the oldest that are left.
 
 Of a job with event times it tells their watermarks, which partition holds each where
 it is and which are idle, and the watermarks of the operators that go by them. Of
@@ -257,7 +261,7 @@ func (s status) write(w io.Writer) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if err := writeTables(w, s.sources(), s.times(), s.operators(), s.windows(), s.sinks(), s.spans(), s.states(), partialTable(s.Partial, style), s.branches(), s.offsets(), s.partialsOfOthers(style)); err != nil {
+	if err := writeTables(w, s.sources(), s.times(), s.operators(), s.windows(), s.sinks(), s.spans(), s.states(), partialTable(s.Partial, style), s.branches(), s.offsets(), s.partialsOfOthers(style), s.needs(style)); err != nil {
 		return err
 	}
 	return s.GoingBack.write(w)

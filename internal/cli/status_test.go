@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicestream/sluice/internal/epoch"
+	"github.com/sluicestream/sluice/internal/upgrade"
 )
 
 // Where consumers change over stands there once a sink with offsets was dropped.
@@ -96,5 +97,34 @@ func TestLateInLog(t *testing.T) {
 		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, c.want) {
 			t.Errorf("%s\nexpected %s", got, c.want)
 		}
+	}
+}
+
+// What going back and followers have yet to read is told of partitions that have lost
+// inputs, and how much of it is gone.
+func TestNeededInputs(t *testing.T) {
+	at := func(a, b int64) map[string]epoch.SourceState {
+		return map[string]epoch.SourceState{"orders": {Partitions: map[string]epoch.Offset{"orders/0": {Next: a}, "orders/1": {Next: b}, "orders/2": {Next: 7}}}}
+	}
+	follower := upgrade.Branch{Name: "next", Standing: upgrade.Follows, Begun: true}
+	follower.Head.Manifest.Sources = at(2000, 51)
+	dropped := follower
+	dropped.Standing = upgrade.GivenUp
+	beat := &epoch.Heartbeat{Sources: map[string]map[string]epoch.Reach{"orders": {"orders/0": {Next: 9000, End: 9000, Start: 1500}, "orders/1": {Next: 90, End: 90, Start: 50}, "orders/2": {Next: 9, End: 9}}}}
+	bs := upgrade.Branches{All: []upgrade.Branch{follower, dropped}}
+	s := status{Job: "spend", Time: "2026-11-30T03:00:00Z", Needs: needsOf(bs, upgrade.GoingBack{Sources: at(100, 50)}, beat)}
+	var out bytes.Buffer
+	if err := s.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(out.String(), "NEEDED BY")
+	got = strings.Join(strings.Fields(got), " ")
+	want := "SOURCE PARTITION FROM OFFSET FIRST LEFT GONE going back orders orders/0 100 1,500 1,400 going back orders orders/1 50 50 " +
+		"branch next orders orders/0 2,000 1,500 branch next orders orders/1 51 50"
+	if got != want {
+		t.Errorf("%s\nexpected\n%s", got, want)
+	}
+	if all := needsOf(bs, upgrade.GoingBack{Sources: at(0, 0)}, nil); len(all) > 0 {
+		t.Errorf("nobody tells what there is, and %v is told", all)
 	}
 }

@@ -19,9 +19,11 @@ type goingBack struct {
 	Epoch    epoch.Epoch    `json:"epoch"` // its last
 	Position epoch.Position `json:"position"`
 	Build    *epoch.Build   `json:"build,omitempty"` // that ran there
-	// Possible says that the last epoch is kept. A rollback reads the inputs since, as
-	// far as the sources still have them.
+	// Possible says that the last epoch is kept, and that no input since is known to be
+	// gone from the sources.
 	Possible bool `json:"possible"`
+	// Lost says that such inputs are.
+	Lost bool `json:"lost,omitzero"`
 	// Timetable says that all epochs since are kept; a rollback then reads the inputs
 	// as they were read, and by its own clock otherwise.
 	Timetable bool `json:"timetable"`
@@ -46,8 +48,11 @@ func (s *status) addBranches(ctx context.Context, job *epoch.Job, now time.Time)
 	s.Branches = listBranches(bs, now)
 	live, _ := bs.LiveBranch()
 	g, ok, err := upgrade.GoBack(ctx, job, bs, retentionOf(live.Beat))
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if s.Needs = needsOf(bs, g, live.Beat); !ok {
+		return nil
 	}
 	s.GoingBack = &goingBack{
 		Branch: g.Branch, Epoch: g.Final.Epoch, Position: g.Final.Position,
@@ -56,10 +61,65 @@ func (s *status) addBranches(ctx context.Context, job *epoch.Job, now time.Time)
 	if g.Kept {
 		s.GoingBack.Build = &g.Build
 	}
+	s.GoingBack.Lost = slices.ContainsFunc(s.Needs, func(n neededInput) bool { return n.By == goingBackNeeds && n.Lost > 0 })
+	s.GoingBack.Possible = g.Kept && !s.GoingBack.Lost
 	if g.Until != 0 {
 		s.GoingBack.TimetableUntil = stamp(g.Until)
 	}
 	return nil
+}
+
+// neededInput is a partition of which a branch has yet to read what may go, or is gone.
+type neededInput struct {
+	// By is the branch that follows, or going back.
+	By        string `json:"by"`
+	Source    string `json:"source"`
+	Partition string `json:"partition"`
+	// From is the offset from which it reads, First the oldest that there still is, and
+	// Lost how much of that is gone.
+	From  int64 `json:"from"`
+	First int64 `json:"first"`
+	Lost  int64 `json:"lost,omitzero"`
+}
+
+// goingBackNeeds is what going back is called beside branches.
+const goingBackNeeds = "going back"
+
+// needsOf are the inputs that going back and the followers need, of partitions that have
+// lost some by the heartbeat of the live branch's owner.
+func needsOf(bs upgrade.Branches, g upgrade.GoingBack, beat *epoch.Heartbeat) (all []neededInput) {
+	if beat == nil {
+		return nil
+	}
+	add := func(by string, sources map[string]epoch.SourceState) {
+		for source, s := range sorted(sources) {
+			for partition, at := range sorted(s.Partitions) {
+				if first := beat.Sources[source][partition].Start; first > 0 {
+					all = append(all, neededInput{by, source, partition, at.Next, first, max(0, first-at.Next)})
+				}
+			}
+		}
+	}
+	add(goingBackNeeds, g.Sources)
+	for _, b := range bs.All {
+		if b.Standing == upgrade.Follows && b.Begun && !b.Gone {
+			add("branch "+b.Name, b.Head.Manifest.Sources)
+		}
+	}
+	return all
+}
+
+// needs are the inputs that are needed yet.
+func (s status) needs(style styles) *table {
+	t := newTable(text("needed by"), text("source"), text("partition"), number("from offset"), number("first left"), column{name: "gone", numbers: true, paint: func(_, padded string) string { return style.bad(padded) }})
+	for _, n := range s.Needs {
+		lost := ""
+		if n.Lost > 0 {
+			lost = count(n.Lost)
+		}
+		t.row(n.By, n.Source, n.Partition, count(n.From), count(n.First), lost)
+	}
+	return t
 }
 
 // retentionOf is what an owner keeps, by its heartbeat, or what is kept if nothing else
@@ -153,6 +213,8 @@ func (g *goingBack) write(w io.Writer) error {
 func (g *goingBack) String() string {
 	where := fmt.Sprintf("to branch %s, epoch %d, position %d", g.Branch, g.Epoch, g.Position)
 	switch {
+	case g.Lost:
+		return where + ": no more, since inputs that it would have to read are gone; `run --replace` lets that build go on with the newer one's state"
 	case !g.Possible:
 		return where + ": no more, since that epoch is gone"
 	case !g.Timetable:

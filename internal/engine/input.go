@@ -294,6 +294,9 @@ type PartitionLag struct {
 	Source, Partition string
 	// Next is the offset to be read next, End that behind the last record.
 	Next, End int64
+	// Start is the offset of the oldest record that there still is, of sources that lose
+	// such; else 0.
+	Start int64
 }
 
 // Lag tells how far each partition has been read, in no order.
@@ -302,11 +305,18 @@ func (r *Run) Lag() []PartitionLag {
 	for _, s := range r.input.sources {
 		s.mu.Lock()
 		for _, p := range s.parts {
-			out = append(out, PartitionLag{s.spec.name, p.name, p.read.Load(), p.part.End()})
+			out = append(out, PartitionLag{s.spec.name, p.name, p.read.Load(), p.part.End(), startOf(p.part)})
 		}
 		s.mu.Unlock()
 	}
 	return out
+}
+
+func startOf(p connector.Partition) int64 {
+	if p, loses := p.(connector.StartPartition); loses {
+		return p.Start()
+	}
+	return 0
 }
 
 // Ends tells where all partitions end now, new ones included, by a look of its

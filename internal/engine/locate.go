@@ -65,43 +65,42 @@ func (g *Graph) Locate(ctx context.Context, o Options, given Given) (map[string]
 	return out, nil
 }
 
-// Reach finds out whether reading can go on from offsets, by source and partition: what
+// Reach finds out from which offsets, by source and partition, reading can't go on: what
 // comes next may be gone. Sources that the graph lacks are left out.
-func (g *Graph) Reach(ctx context.Context, o Options, at map[string]map[string]connector.Offset) error {
+func (g *Graph) Reach(ctx context.Context, o Options, at map[string]map[string]connector.Offset) (faults []*SourceError) {
 	for _, spec := range g.sources {
-		if err := spec.reach(ctx, o, at[spec.name]); err != nil {
-			return err
-		}
+		faults = append(faults, spec.reach(ctx, o, at[spec.name])...)
 	}
-	return nil
+	return faults
 }
 
-func (s *sourceSpec) reach(ctx context.Context, o Options, at map[string]connector.Offset) (err error) {
+func (s *sourceSpec) reach(ctx context.Context, o Options, at map[string]connector.Offset) (faults []*SourceError) {
 	if len(at) == 0 {
 		return nil
 	}
+	fault := func(partition string, err error) {
+		if err != nil {
+			faults = append(faults, &SourceError{s.name, partition, err})
+		}
+	}
 	reader, err := s.open(ctx, o.opening(s.name, true))
 	if err != nil {
-		return &SourceError{Source: s.name, Cause: err}
+		fault("", err)
+		return faults
 	}
-	defer func() {
-		if cerr := reader.Close(); err == nil && cerr != nil {
-			err = &SourceError{Source: s.name, Cause: cerr}
-		}
-	}()
+	defer func() { fault("", reader.Close()) }()
 	if _, err := reader.Partitions(ctx); err != nil { // which finds what there is
-		return &SourceError{Source: s.name, Cause: err}
+		fault("", err)
+		return faults
 	}
 	for _, partition := range slices.Sorted(maps.Keys(at)) {
 		p, err := reader.Partition(ctx, partition, at[partition])
 		if err == nil {
 			err = p.Close()
 		}
-		if err != nil {
-			return &SourceError{s.name, partition, err}
-		}
+		fault(partition, err)
 	}
-	return nil
+	return faults
 }
 
 // locator finds places in sources.

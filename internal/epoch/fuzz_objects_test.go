@@ -10,7 +10,7 @@ func FuzzHeartbeat(f *testing.F) {
 	fuzzObject(f, Heartbeat{
 		Format: 1, JobID: "a", Branch: "main", Task: "0.0", Owner: "0a", Writer: Writer{Host: "h", PID: 7}, Build: Build{Version: "v"},
 		Beat: math.MaxUint64, Time: -1, Lease: 10_000_000, Epoch: AllEpochs, Position: 3, Released: true, Role: "running", RecordsPerSecond: 9,
-		Sources: map[string]map[string]Reach{"in": {"a.jsonl": {1, 2}}}, Pending: map[string]int64{"out": 1 << 62},
+		Sources: map[string]map[string]Reach{"in": {"a.jsonl": {Next: 1, End: 2, Start: 1}}}, Pending: map[string]int64{"out": 1 << 62},
 	})
 }
 

@@ -43,10 +43,12 @@ type Heartbeat struct {
 }
 
 // Reach is how far a partition has been read: Next is the offset to be read
-// next, End that behind the last record.
+// next, End that behind the last record, Start that of the oldest that there still is,
+// where older ones are gone.
 type Reach struct {
-	Next int64 `json:"next"`
-	End  int64 `json:"end"`
+	Next  int64 `json:"next"`
+	End   int64 `json:"end"`
+	Start int64 `json:"start,omitzero"`
 }
 
 func (h Heartbeat) encode() ([]byte, error) { return encode(h) }

@@ -28,13 +28,13 @@ func (r *runner) checkInputs(ctx context.Context, m epoch.Manifest, me epoch.Ide
 	}
 	eo := r.o.engineOptions()
 	eo.JobID, eo.TransactionPrefix = r.job.ID(), r.job.TransactionPrefix()
-	err := r.o.Graph.Reach(ctx, eo, at)
-	var source *engine.SourceError
-	if !errors.As(err, &source) {
-		return err
+	faults := r.o.Graph.Reach(ctx, eo, at)
+	if len(faults) == 0 {
+		return nil
 	}
+	source := faults[0]
 	point := epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}
-	if errors.Is(err, connector.ErrUnavailable) {
+	if errors.Is(source, connector.ErrUnavailable) {
 		return &UnavailableError{At: point, Cause: source}
 	}
 	return &GoneError{At: point, Source: source}

@@ -87,7 +87,7 @@ func (p *pulse) beat(ctx context.Context, released bool) {
 		if h.Sources[part.Source] == nil {
 			h.Sources[part.Source] = map[string]epoch.Reach{}
 		}
-		h.Sources[part.Source][part.Partition.Partition] = epoch.Reach{Next: part.Next, End: part.End}
+		h.Sources[part.Source][part.Partition.Partition] = epoch.Reach{Next: part.Next, End: part.End, Start: part.Start}
 	}
 	for _, sink := range s.Sinks {
 		if sink.Pending > 0 {

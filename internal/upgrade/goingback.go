@@ -18,6 +18,8 @@ type GoingBack struct {
 	// Kept says that the final epoch is kept: a rollback starts from it. Clean-up
 	// leaves it alone until another branch goes live.
 	Kept bool
+	// Sources are the offsets from which a rollback reads.
+	Sources map[string]epoch.SourceState
 	// Timetable says that all epochs since are kept, so that a rollback reads the
 	// inputs as they were read; without, it reads them by its own clock.
 	Timetable bool
@@ -44,7 +46,7 @@ func GoBack(ctx context.Context, job *epoch.Job, bs Branches, keeps epoch.Retent
 	case err != nil:
 		return g, true, err
 	}
-	g.Kept, g.Build = true, final.Build
+	g.Kept, g.Build, g.Sources = true, final.Build, final.Sources
 	live, found := bs.Named(record.Branch)
 	if !found || live.Gone {
 		return g, true, nil

@@ -83,6 +83,7 @@ type Partition struct {
 	Partition string
 	Next      int64 // the first that is not read
 	End       int64 // behind the last there is, as far as known; below 0 if the source can't tell
+	Start     int64 // of the oldest that there still is, of sources that lose such
 }
 
 // Sink is how far one sink has come.

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/internal/torture/sources"
+	"github.com/sluicestream/sluice/internal/torture/topics"
 )
 
 // versions is how many there are of the job, from 1.
@@ -30,6 +32,9 @@ var builds struct {
 const atOnce = "4"
 
 func TestMain(m *testing.M) {
+	if broker := os.Getenv(wayBroker); broker != "" {
+		sluice.Main(first(&way{cluster: &topics.Cluster{Addr: broker}}, build{version: 1}))
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)

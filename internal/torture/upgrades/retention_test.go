@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -43,6 +46,43 @@ func (w *way) lost(err error, from, to epoch.Manifest) {
 	}
 }
 
+// wayBroker is the variable in which a process gets its broker that is the first build's
+// command line instead of a test.
+const wayBroker = "SLUICE_TEST_WAY"
+
+// command runs a command of the first build, and returns what it prints and its exit code.
+func (w *way) command(args ...string) (out string, code int) {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), wayBroker+"="+w.cluster.Addr, "SLUICE_STORE="+w.folder)
+	printed, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(printed), code
+}
+
+// foresees expects that a plan says which inputs are gone, of each partition that has lost
+// some, and what to do.
+func (w *way) foresees(from, to epoch.Manifest, do string, args ...string) {
+	w.t.Helper()
+	out, code := w.command(append([]string{"plan"}, args...)...)
+	lost := 0
+	for p := range int32(partitions) {
+		says := fmt.Sprintf("inputs: partition inputs/%d: inputs are gone: offset %d is needed, and the first that is left is %d", p, next(from, p), next(to, p))
+		if gone := next(from, p) < next(to, p); gone != strings.Contains(out, says) {
+			w.t.Errorf("expected %q: %v, in\n%s", says, gone, out)
+		} else if gone {
+			lost++
+		}
+	}
+	if lost == 0 || code != 24 || !strings.Contains(out, "do: "+do) {
+		w.t.Errorf("exit code %d, expected 24 and what to do, in\n%s", code, out)
+	}
+}
+
 // branches are the names of all branches.
 func (w *way) branches() []string {
 	w.t.Helper()
@@ -73,7 +113,11 @@ func TestRetention(t *testing.T) {
 	}
 	from := w.manifest(saved[0].Branch, saved[0].Tasks[epoch.FirstTask])
 	head := w.head(epoch.MainBranch).Manifest
+	if out, code := w.command("plan", "--from", "before"); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
 	w.deleteInputs(head)
+	w.foresees(from, head, "begin later", "--from", "before")
 	for _, rehearse := range []bool{false, true} {
 		u := w.upgrade("the new build", second(w, build{version: 2}), sluice.Options{}, sluice.Upgrade{Auto: true, From: "before", Rehearse: rehearse})
 		u.endsWith(16, "Nothing was begun", "the live branch goes on")
@@ -105,7 +149,15 @@ func TestRollbackRetention(t *testing.T) {
 	w.awaitTable("totals", recount(w.fed, nil))
 	sealed, head := w.head(record.Ends.Branch).Manifest, w.head(record.Branch).Manifest
 	before := w.branches()
+	if out, code := w.command("plan", "--rollback"); code != 0 || !strings.Contains(out, "a rollback goes on from here") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
 	w.deleteInputs(head)
+	w.foresees(sealed, head, "let this build go on with the newer one's state: run --replace", "--rollback")
+	w.await("status says that there is no going back", func() bool {
+		out, code := w.command("status")
+		return code == 0 && strings.Contains(out, "no more, since inputs that it would have to read are gone")
+	}, nil)
 	back := w.rollback("the old build again", first(w, build{version: 1}), sluice.Options{}, sluice.Upgrade{Auto: true})
 	back.endsWith(16, "Nothing was begun", "the live branch goes on", "`run --replace`")
 	w.lost(back.err, sealed, head)
