@@ -28,7 +28,7 @@ import (
 // flag --gc-percent overrule that. Job.Run leaves the collector as it is.
 func Main(job *Job) {
 	os.Exit(cli.RunJob(cli.Job{
-		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, CheckSources: job.checkSources, Run: job.runSettings, Follow: job.followSettings, Import: job.importSettings,
+		Name: job.name, Check: job.Check, Version: job.version, Ways: job.graph.Ways, CheckSinks: job.checkSinks, CheckSources: job.checkSources, Run: job.runSettings, Follow: job.followSettings, Deliver: job.deliverSettings, Import: job.importSettings,
 	}, os.Args[1:]))
 }
 
@@ -107,4 +107,13 @@ func (job *Job) importSettings(ctx context.Context, s cli.ImportSettings) (cli.I
 		out.Offsets = append(out.Offsets, cli.ImportedOffset{Source: p.Source, Partition: p.Partition, Next: p.Next})
 	}
 	return out, err
+}
+
+// deliverSettings delivers what its command line was told to.
+func (job *Job) deliverSettings(ctx context.Context, s cli.Settings) (all []cli.Rest, err error) {
+	found, err := job.Deliver(ctx, Options{Store: s.Store, Lease: s.Lease, Log: s.Log})
+	for _, r := range found {
+		all = append(all, cli.Rest(r))
+	}
+	return all, err
 }

@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sluicestream/sluice/env"
@@ -177,4 +178,39 @@ func progressOf(p runner.FollowProgress) UpgradeProgress {
 		})
 	}
 	return out
+}
+
+// Rest is what a sink was owed that the build which runs the job lacks.
+type Rest struct {
+	// Sink is its name.
+	Sink string
+	// Delivered and Pending count deliveries: those that were made now, and those that the
+	// sink is owed still.
+	Delivered, Pending int
+	// Lacks says that this build lacks the sink as well.
+	Lacks bool
+}
+
+// Deliver delivers what sinks are owed that this build has, and the one that runs the job
+// lacks, where the process that was to do so has died. It reads nothing, and disturbs
+// nobody: the job may be running. It may be ended anywhere, and run again. If ctx ends, the
+// error is nil, and what is left stays owed.
+//
+// Of o, Store, Lease, Log and Env count.
+func (job *Job) Deliver(ctx context.Context, o Options) (all []Rest, err error) {
+	if err := job.Check(); err != nil {
+		return nil, err
+	}
+	ro, err := job.runnerOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	found, err := runner.DeliverRest(ctx, ro)
+	for _, r := range found {
+		all = append(all, Rest(r))
+	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	return all, err
 }

@@ -35,6 +35,8 @@ type Job struct {
 	// Follow begins a branch that follows the live one and takes its place, and runs the
 	// job from then on.
 	Follow func(ctx context.Context, s Settings, f FollowSettings) error
+	// Deliver delivers what sinks are owed that the live build lacks.
+	Deliver func(ctx context.Context, s Settings) ([]Rest, error)
 	// Import makes the job's first epoch.
 	Import func(ctx context.Context, s ImportSettings) (Imported, error)
 }
@@ -124,7 +126,7 @@ before the file; run --print-settings shows what holds, and why.
 	status.RunE = func(c *cobra.Command, _ []string) error { return printStatus(c, p, job.Name) }
 	stop := stopCommand(p)
 	stop.Use, stop.Args = "stop", arguments(0, 0)
-	group(root, printsSettings(runCommand(job, p)), upgradeCommand(job, p), rollbackCommand(job, p), resumeCommand(job, p), jobBranchCommand(job, p), planCommand(job, p), importCommand(job, p), stop, status, describeCommand(job))
+	group(root, printsSettings(runCommand(job, p)), upgradeCommand(job, p), rollbackCommand(job, p), resumeCommand(job, p), deliverCommand(job, p), jobBranchCommand(job, p), planCommand(job, p), importCommand(job, p), stop, status, describeCommand(job))
 	completer{p, job.Name}.complete(root)
 	return root
 }

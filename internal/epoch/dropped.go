@@ -15,6 +15,10 @@ type DroppedSink struct {
 	// Pending is the number of positions that it may be owed still; 0: its last row is
 	// there, and Span is final.
 	Pending Position
+	// Live is the generation that has dropped it, Ended the branch that this ended, whose
+	// owner is to deliver the rest.
+	Live  Generation
+	Ended string
 	// GivenUp says that a person has given up what it was owed.
 	GivenUp bool
 }
@@ -34,6 +38,7 @@ func (j *Job) DroppedSink(ctx context.Context, head Manifest, sink string) (Drop
 		if said == "" || r.Ends == nil {
 			continue
 		}
+		ended.Live, ended.Ended = r.N, r.Ends.Branch
 		end := r.Ends.Tasks[head.Task].Position
 		if s.Confirmed >= end {
 			return ended, nil

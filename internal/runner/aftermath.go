@@ -111,7 +111,7 @@ func (r *runner) drainDropped(ctx context.Context, live epoch.LiveRecord) error 
 			continue
 		}
 		if s.deliver.Wait(waiting, 0) != nil {
-			r.o.Log.Warn("a sink that the next build lacks did not get all that it is owed; run this build's `rollback`, or give the rest up with --drop-deliveries",
+			r.o.Log.Warn("a sink that the next build lacks did not get all that it is owed; this build's `deliver` brings the rest",
 				"sink", s.spec.Name, "pending", s.deliver.Pending())
 			continue
 		}

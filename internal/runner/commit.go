@@ -206,13 +206,14 @@ func (c *committer) commit(ctx context.Context, run *engine.Run, w written) erro
 	c.r.cleaning.committed(c.r.o.KeepEpochs)
 	c.r.saving.committed(m)
 	_, hash := c.r.owner.Head()
+	live, _ := c.r.owner.Live()
 	for _, s := range c.r.sinks {
 		o, ok, err := c.r.owedBy(ctx, m, s.spec.Name)
 		if err != nil {
 			return err
 		}
 		if ok {
-			s.deliver.Add(c.r.deliveryOf(o, hash, s.spec.Name))
+			s.deliver.Add(c.r.deliveryOf(o, hash, s.spec.Name, live))
 		}
 	}
 	c.r.comparing.add(before.Position, w.epoch, m)

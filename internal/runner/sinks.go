@@ -103,6 +103,7 @@ func (r *runner) startDelivering(ctx context.Context, sinks []*sink, owedTo func
 		return err
 	}
 	head, _ := r.owner.Head()
+	live, _ := r.owner.Live()
 	owed, err := owedTo(ctx, head, namesOf(sinks))
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (r *runner) startDelivering(ctx context.Context, sinks []*sink, owedTo func
 			if err != nil {
 				return err
 			}
-			s.deliver.Add(r.deliveryOf(o, hash, s.spec.Name))
+			s.deliver.Add(r.deliveryOf(o, hash, s.spec.Name, live))
 		}
 		r.delivering.Go(func() {
 			if err := s.deliver.Run(r.running); err != nil {
@@ -317,11 +318,10 @@ func hashOf(m epoch.Manifest) (string, error) {
 	return epoch.Hash(data), nil
 }
 
-// deliveryOf is what is owed, as the deliverer takes it.
-func (r *runner) deliveryOf(o epoch.Owed, hash, sink string) deliver.Owed {
+// deliveryOf is what is owed to a sink of a generation, as the deliverer takes it.
+func (r *runner) deliveryOf(o epoch.Owed, hash, sink string, live epoch.Generation) deliver.Owed {
 	m := o.Manifest
 	s := m.Sinks[sink]
-	live, _ := r.owner.Live()
 	if m.Live != nil { // otherwise a follower wrote it, and fills the sink with it
 		live = *m.Live
 	}

@@ -38,7 +38,7 @@ func TestWaitGroup(t *testing.T) {
 	w.feedEpochs(3, nil)
 	w.commits("readers", "rows", 1)
 	next := func(what string) *process {
-		return w.upgrade(what, second(w, build{version: 2, rows: []string{"more"}}), sluice.Options{}, sluice.Upgrade{Auto: true, WaitGroup: "readers", WaitGroupFor: time.Hour})
+		return w.upgrade(what, second(w, build{version: 2, rows: []string{"more"}}), sluice.Options{Grace: time.Second}, sluice.Upgrade{Auto: true, WaitGroup: "readers", WaitGroupFor: time.Hour})
 	}
 	u := next("the second build")
 	record := w.awaitLive(1, epoch.Upgrade)
