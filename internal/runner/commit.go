@@ -472,7 +472,7 @@ func (c *committer) finish(ctx context.Context, run *engine.Run) error {
 	}
 	c.r.sampleSinks()
 	if d := c.r.drainingTo; d != nil {
-		if err := c.notMet(hard, d.request, "the job was stopped before it had come there"); err != nil {
+		if err := c.notMet(hard, "the job was stopped before it had come there", d.requests()...); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/sluicestream/sluice/internal/engine"
@@ -12,6 +13,7 @@ import (
 // drainingTo is a request to read up to offsets and nothing behind them, and to stop.
 type drainingTo struct {
 	request epoch.Request
+	again   []epoch.Request         // for just the same: who asked before may be gone
 	told    <-chan engine.ReadUntil // until the run has said whether it does
 	until   engine.Until            // nil: it hasn't yet
 	// closing is to where watermarks move so that windows close, by event time; nil: they
@@ -67,11 +69,27 @@ func (p *pulse) drainsTo(request epoch.Request) {
 
 // askDrainTo asks the run, unless it was asked already.
 func (c *committer) askDrainTo(ctx context.Context, run *engine.Run, request epoch.Request) error {
-	if c.r.drainingTo != nil {
-		return c.notMet(ctx, request, "the job is about to stop at other offsets already")
+	switch d := c.r.drainingTo; {
+	case d != nil && d.means(request):
+		d.again = append(d.again, request)
+		c.r.o.Log.Info("asked for the same offsets once more: it stops there as well", "request", request.N)
+		return nil
+	case d != nil:
+		return c.notMet(ctx, "the job is about to stop at other offsets already", request)
 	}
 	c.r.drainingTo = &drainingTo{request: request, told: run.ReadUntil(request.To)}
 	return nil
+}
+
+// means tells whether a request is for just the same. Where the sources end is another
+// place each time.
+func (d *drainingTo) means(other epoch.Request) bool {
+	return len(other.To) > 0 && maps.Equal(d.request.To, other.To) && d.request.CloseWindows == other.CloseWindows
+}
+
+// requests are all that are met together.
+func (d *drainingTo) requests() []epoch.Request {
+	return append([]epoch.Request{d.request}, d.again...)
 }
 
 // askedAgain hands a request on which a run that was given up has not answered to the next
@@ -79,7 +97,9 @@ func (c *committer) askDrainTo(ctx context.Context, run *engine.Run, request epo
 func (r *runner) askedAgain() {
 	if d := r.drainingTo; d != nil && d.until == nil {
 		r.drainingTo = nil
-		r.pulse.drainsTo(d.request)
+		for _, request := range d.requests() {
+			r.pulse.drainsTo(request)
+		}
 	}
 }
 
@@ -93,17 +113,19 @@ func (c *committer) drainTo(ctx context.Context, told engine.ReadUntil) error {
 	}
 	c.r.drainingTo = nil
 	c.r.o.Log.Warn("a request to read up to offsets, and to stop then, can't be met: the job goes on", "request", d.request.N, "error", told.Refused)
-	return c.notMet(ctx, d.request, told.Refused.Error())
+	return c.notMet(ctx, told.Refused.Error(), d.requests()...)
 }
 
-// notMet notes that a request was not met.
-func (c *committer) notMet(ctx context.Context, request epoch.Request, why string) error {
-	c.r.pulse.asked.Store(max(c.r.pulse.asked.Load(), request.N))
+// notMet notes that requests were not met.
+func (c *committer) notMet(ctx context.Context, why string, requests ...epoch.Request) error {
 	head, _ := c.r.owner.Head()
 	m := carried(head)
-	m.Kind = epoch.Open
+	m.Kind, m.Unmet = epoch.Open, slices.Clip(m.Unmet)
+	for _, request := range requests {
+		c.r.pulse.asked.Store(max(c.r.pulse.asked.Load(), request.N))
+		m.Unmet = append(m.Unmet, epoch.Unmet{Request: request.N, Why: why})
+	}
 	m.Request = c.r.pulse.forgets.noted(m.Request, 0, c.r.pulse.asked.Load())
-	m.Unmet = append(slices.Clip(m.Unmet), epoch.Unmet{Request: request.N, Why: why})
 	m.Unmet = m.Unmet[max(0, len(m.Unmet)-epoch.MaxUnmet):]
 	_, err := c.r.commit(ctx, m)
 	return err
@@ -161,6 +183,7 @@ func (c *committer) drainedTo() {
 	}
 	d := c.r.drainingTo
 	c.r.drainingTo = nil
-	c.r.pulse.done(d.request)
+	requests := d.requests()
+	c.r.pulse.done(requests[len(requests)-1])
 	c.r.halt()
 }

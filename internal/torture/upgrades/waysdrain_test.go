@@ -69,11 +69,16 @@ func TestDrainToOffsets(t *testing.T) {
 		to[fmt.Sprintf("inputs/%d", i.partition)] = i.offset + 1
 	}
 	for partition, at := range to {
-		at += w.rng.Int64N(4) // some partitions have come there already
+		at += w.rng.Int64N(4) // some partitions have come there already,
+		if partition == "inputs/0" {
+			at++ // and one has not
+		}
 		to[partition], given[strings.Replace(partition, "/", ":", 1)] = at, at
 	}
-	request := w.drainTo(given)
+	w.drainTo(given)
 	job.says("nothing behind the offsets is read")
+	request := w.drainTo(given) // by the same command once more
+	job.says("once more")
 	for range 8 {
 		w.feedAll()
 	}
@@ -150,12 +155,19 @@ func TestDrainToNowhere(t *testing.T) {
 	w.feedEpochs(1, nil)
 
 	// One that is stopped on its way says that it has not come there.
-	request := w.drainTo(all(func(map[string]int64) {}))
+	requests := []epoch.Request{w.drainTo(all(func(map[string]int64) {}))}
 	job.says("nothing behind the offsets is read")
+	requests = append(requests, w.drainTo(all(func(map[string]int64) {})))
+	job.says("once more")
+	if why := w.unmet(w.drainTo(all(func(to map[string]int64) { to["inputs/0"]++ }))); !strings.Contains(why, "other offsets already") {
+		t.Errorf("it says %q", why)
+	}
 	w.feedEpochs(1, nil)
 	job.stops()
-	if why := w.unmet(request); !strings.Contains(why, "was stopped before") {
-		t.Errorf("it says %q", why)
+	for _, request := range requests {
+		if why := w.unmet(request); !strings.Contains(why, "was stopped before") {
+			t.Errorf("it says %q", why)
+		}
 	}
 }
 

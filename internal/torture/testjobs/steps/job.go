@@ -65,6 +65,7 @@ const pollEvery = 5 * time.Millisecond
 // shape is what differs between builds of the job.
 type shape struct {
 	second, third, fourth bool // the version; none: the first one
+	windows               bool // another job of the same name
 	follow                bool
 	// hanging is a sink that never ends a delivery, waiting one that does so only
 	// when it is told to.
@@ -75,6 +76,9 @@ func build(s shape) *sluice.Job {
 	var options []file.Option
 	if s.follow {
 		options = append(options, file.Follow(), file.Poll(pollEvery))
+	}
+	if s.windows {
+		return buildWindows(options...)
 	}
 	job := sluice.NewJob("steps")
 	keyed := job.From("orders", file.JSONLines[Order](inputs+"/*.jsonl", options...)).KeyBy(UserOf)

@@ -65,6 +65,7 @@ func run(args []string) error {
 	f.BoolVar(&s.shape.second, "second", false, "run the job's second version")
 	f.BoolVar(&s.shape.third, "third", false, "run the job's third version")
 	f.BoolVar(&s.shape.fourth, "fourth", false, "run the job's fourth version")
+	f.BoolVar(&s.shape.windows, "windows", false, "run the job with windows")
 	f.BoolVar(&s.upgrade, "upgrade", false, "take over from another version")
 	f.BoolVar(&s.rollback, "rollback", false, "go back to this version")
 	f.BoolVar(&s.again, "again", false, "go back once more")
@@ -85,6 +86,7 @@ func run(args []string) error {
 	f.StringVar(&s.steps.record, "record", "", "write each step and how often it came to this file")
 	f.StringVar(&s.steps.at, "at", "", "the step, such as \"link manifest after\", at which to send the signal")
 	f.IntVar(&s.steps.nth, "nth", 1, "the how-manieth of its name")
+	f.StringVar(&s.steps.behind, "behind", "", "count steps only behind a line of the log that begins with this")
 	f.BoolVar(&s.steps.pause, "pause", false, "stop there until SIGCONT comes, instead of being killed")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -94,7 +96,7 @@ func run(args []string) error {
 }
 
 func (s *settings) run() error {
-	world := faultenv.Wrap(env.Real(), faultenv.Places{Store: storeFolder, Sinks: []string{receipts, accounts, ledger}, Inputs: inputs}, s.steps.hooks())
+	world := faultenv.Wrap(env.Real(), faultenv.Places{Store: storeFolder, Sinks: []string{receipts, accounts, ledger, seen, short, long}, Inputs: inputs}, s.steps.hooks())
 	if s.leaps {
 		world.Clock = faultenv.Stepping(world.Clock, leap)
 	}
@@ -120,7 +122,7 @@ func (s *settings) run() error {
 		Env:     world, Store: folder, Shards: 2, Workers: 2, Epoch: s.epoch, EpochBytes: s.epochBytes, BatchRecords: 8,
 		Grace: s.grace, Lease: s.lease, TakeOver: s.takeOver, Replace: s.replace, Keep: time.Millisecond, KeepEpochs: s.keepEpochs, Savepoints: s.savepoints,
 		Volatile:  true, // what a kill leaves does not hang on a disk, and in memory it is tried in a tenth of the time
-		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log:       slog.New(s.steps.listen(slog.NewTextHandler(os.Stderr, nil))),
 		Committed: func(c sluice.Committed) { fmt.Println("committed", c.Epoch) },
 	})
 }

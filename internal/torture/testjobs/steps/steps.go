@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -17,10 +19,12 @@ type steps struct {
 	record string
 	at     string
 	nth    int
+	behind string
 	pause  bool
 
 	mu    sync.Mutex
 	times map[string]int
+	begun bool // what they are to be behind has come
 }
 
 func (s *steps) hooks() faultenv.Hooks {
@@ -36,9 +40,14 @@ func (s *steps) hooks() faultenv.Hooks {
 
 // reach is called at each step.
 func (s *steps) reach(name string, nth int) {
-	if s.record != "" {
+	if s.record != "" || s.behind != "" {
 		s.mu.Lock()
-		s.times[name]++
+		if s.behind == "" || s.begun {
+			s.times[name]++
+		}
+		if s.behind != "" {
+			nth = s.times[name]
+		}
 		s.mu.Unlock()
 	}
 	if name != s.at || nth != s.nth {
@@ -51,6 +60,34 @@ func (s *steps) reach(name string, nth int) {
 	}
 	syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // it comes at once, but not before the next line
+}
+
+// listen has steps begin to count with a line of the log.
+func (s *steps) listen(to slog.Handler) slog.Handler {
+	if s.behind == "" {
+		return to
+	}
+	return listener{to, s}
+}
+
+type listener struct {
+	slog.Handler
+	steps *steps
+}
+
+// Handle implements [slog.Handler].
+func (l listener) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, l.steps.behind) {
+		l.steps.mu.Lock()
+		l.steps.begun = true
+		l.steps.mu.Unlock()
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (l listener) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return listener{l.Handler.WithAttrs(attrs), l.steps}
 }
 
 // write writes what was recorded: a line for each step, its number first.
