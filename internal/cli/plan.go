@@ -54,6 +54,7 @@ type planning struct {
 	drop, gap []string
 	from      string
 	epoch     epochName
+	begins    string // where a branch is to begin, by a savepoint's name or BRANCH:NUMBER
 	offline   bool
 	replace   bool
 	follows   bool // plan for a branch that takes the live one's place
@@ -239,9 +240,12 @@ func (l planning) stands(ctx context.Context, name string, p *place) (*epoch.Job
 		m, err = job.Manifest(ctx, from.Branch, epoch.FirstTask, from.Tasks[epoch.FirstTask])
 		return job, m, err
 	}
-	if l.from != "" {
+	switch {
+	case l.begins != "":
+		m, err = pointOf(ctx, job, "", l.begins)
+	case l.from != "":
 		m, err = savepointManifest(ctx, job, l.from, "")
-	} else {
+	default:
 		m, err = l.epoch.manifest(ctx, job, "")
 	}
 	if none := (*epoch.NoLogError)(nil); errors.As(err, &none) {
@@ -308,7 +312,7 @@ func (l planning) afterLoss() string {
 	switch {
 	case l.rollback:
 		return "let this build go on with the newer one's state: run --replace"
-	case l.from != "" || l.epoch != "":
+	case l.from != "" || l.epoch != "" || l.begins != "":
 		return "begin later"
 	}
 	return "give the source another name, under which it is read from where it begins"

@@ -227,12 +227,22 @@ func (u *upgrading) begins() error {
 // plan prints the plan; a run is refused by itself.
 func (u *upgrading) plan(c *cobra.Command, job Job, p *place) error {
 	back := u.follow.Kind == epoch.Rollback
-	l := planning{drop: u.settings.Drop, gap: u.settings.Gap, replace: back, rollback: back, follows: true, backfill: u.follow.Backfill, trying: trying{sample: planSample, setAside: u.settings.SetAside}}
+	l := planning{begins: u.point(), drop: u.settings.Drop, gap: u.settings.Gap, replace: back, rollback: back, follows: true, backfill: u.follow.Backfill, trying: trying{sample: planSample, setAside: u.settings.SetAside}}
 	out, _, err := l.make(c.Context(), job, p)
 	if err != nil || u.json {
 		return err
 	}
 	return out.write(c)
+}
+
+// point is the epoch at which the branch begins, if --from names one.
+func (u *upgrading) point() string {
+	from := u.follow.From
+	_, err := time.Parse(time.RFC3339, from)
+	if err == nil || slices.Contains([]string{"live", "earliest", "latest"}, from) || strings.HasPrefix(from, "live-") {
+		return ""
+	}
+	return from
 }
 
 // parseShare reads a share such as 0.1% or 0.001.

@@ -102,6 +102,9 @@ func (r *runner) deliverRest(ctx context.Context, head epoch.Manifest, name stri
 	if err != nil {
 		return rest, err
 	}
+	if len(owed[name]) == 0 {
+		return rest, nil // another process has brought it meanwhile
+	}
 	o := deliver.Options{
 		Env: r.o.Env, Log: r.o.Log, Store: r.o.Store, Job: r.o.Job, Task: epoch.FirstTask,
 		Name: name, Sink: s.spec.Sink, Target: s.target, Confirmed: at.Confirmed, Span: at.Span, Record: at.Record,
