@@ -98,6 +98,9 @@ func (r *report) differs(p FollowProgress) {
 		before, now := r.differed[s.Sink], toldSink{len(s.Samples), len(s.Columns), len(s.Schemas)}
 		news = news || before != now
 		r.differed[s.Sink] = now
+		if now.samples < before.samples || now.schemas < before.schemas {
+			before = toldSink{} // the branch has gone back to its last epoch, and compares anew
+		}
 		if r.screen == nil {
 			r.logRows(s.Sink, s.Samples[before.samples:])
 			r.logColumns(s.Sink, s.Schemas[before.schemas:])

@@ -75,6 +75,12 @@ out   VIP     added            boolean
 		t.Errorf("the terminal shows\n%s\nexpected a few rows, twice", terminal)
 	}
 
+	anew := FollowProgress{Results: []compare.Result{{Sink: "out"}}}
+	log, _ = shown(FollowProgress{Results: []compare.Result{some}}, anew, FollowProgress{Results: []compare.Result{some}})
+	if log != before+before {
+		t.Errorf("compared anew, the log has\n%s\nexpected twice\n%s", log, before)
+	}
+
 	equal := FollowProgress{Results: []compare.Result{{Sink: "out", To: 7, Counts: compare.Counts{Equal: 5}}}}
 	compared := equal
 	compared.Compared = true
