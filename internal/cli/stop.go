@@ -177,7 +177,10 @@ func offsetsOf(m epoch.Manifest) map[string]map[string]int64 {
 // error.
 func awaitEnd(ctx context.Context, e *env.Env, job *epoch.Job, request epoch.Request, most time.Duration) (o ownership, err error) {
 	ended, err := await(ctx, e.Clock, most, func() (bool, error) {
-		if o, err = ownershipOf(ctx, job); err != nil {
+		if o, err = ownershipOf(ctx, job); err == nil && o.ended() {
+			o, err = ownershipOf(ctx, job) // its last epoch may have come between head and heartbeat
+		}
+		if err != nil {
 			return false, err
 		}
 		for _, u := range o.head.Unmet {
