@@ -56,9 +56,9 @@ type Upgrade struct {
 	// Rehearse follows up to where the live branch stands, compares, and gives the branch
 	// up: nothing is ever delivered.
 	Rehearse bool
-	// Again begins another branch although this build has been upgraded to already, and
-	// is live, or has been gone back to, and was replaced since: otherwise a process that
-	// is started again and again would undo what came after.
+	// Again begins another branch although this build has been upgraded to, or gone back
+	// to, already: it is live, or another one has replaced it since, as a rollback has.
+	// Otherwise a process that is started again and again would undo what came after.
 	Again bool
 	// WaitGroup names a group of consumers that changes over from the topics of sinks that
 	// this build lacks to those of sinks that are new: once this build is live, these get

@@ -147,7 +147,7 @@ func (u *upgrading) addTo(f *pflag.FlagSet) {
 	w := &u.follow
 	f.BoolVar(&w.Auto, "auto", false, "cut over as soon as the branch has caught up and no guard objects (default false)")
 	f.BoolVar(&w.OwnClock, "own-clock", false, "read inputs whose epochs are not kept any more with this process's clock (default false)")
-	f.BoolVar(&w.Again, "again", false, "begin another branch although this build is live already, or has been gone back to before (default false)")
+	f.BoolVar(&w.Again, "again", false, "begin another branch although this build is live already, or another one has replaced it since, such as by a rollback (default false)")
 	f.DurationVar(&w.Soak, "soak", 0, "follow for at least this `time` once the branch has caught up (default none)")
 	f.BoolVar(&w.Guard.RequireEqual, "require-equal", false, "cut over only if all outputs were equal (default false)")
 	f.StringVar(&u.maxChanged, "max-changed", "", "cut over only if at most this `share` of each sink's rows differ, as 0.1% (default any)")

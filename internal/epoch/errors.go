@@ -94,7 +94,7 @@ type SupersededError struct {
 
 // Error implements error.
 func (e *SupersededError) Error() string {
-	return fmt.Sprintf("%s: superseded: this build (%s) was replaced; the job runs %s. `run --replace` runs this build all the same, from where the job stands.",
+	return fmt.Sprintf("%s: superseded: this build (%s) was replaced; the job runs %s. A person brings it back: `upgrade --again` upgrades to it once more, `rollback` goes back to its own state, and `run --replace` runs it in place, from where the job stands.",
 		e.At, e.Build, e.Now)
 }
 

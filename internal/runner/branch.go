@@ -41,8 +41,8 @@ type Following struct {
 	starts   map[string]string // of sinks that are new
 	// RepeatOutputs names sinks that may get outputs again which they have.
 	RepeatOutputs []string
-	// Again begins another branch although this build's last one is live, or was one that
-	// went back to this build.
+	// Again begins another branch although this build's last one is live, or another build
+	// has replaced it since.
 	Again bool
 	// Over gives up branches that other builds are about to upgrade by; otherwise one on
 	// which somebody is at work is an error.

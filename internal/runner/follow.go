@@ -404,7 +404,7 @@ func (r *runner) handsOver() bool {
 
 // cutting is how the branch goes live.
 func (r *runner) cutting() epoch.Cutting {
-	c := epoch.Cutting{Kind: epoch.Upgrade, Settled: map[string]epoch.SinkConsent{}, Rewrite: r.rewrites(), Replace: r.o.Replace}
+	c := epoch.Cutting{Kind: epoch.Upgrade, Settled: map[string]epoch.SinkConsent{}, Rewrite: r.rewrites(), Replace: r.wanted()}
 	if r.o.Follow != nil {
 		c.Kind = r.o.Follow.Kind
 		for _, name := range r.o.Follow.DropDeliveries {

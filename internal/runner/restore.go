@@ -62,10 +62,16 @@ func (r *runner) check(ctx context.Context) error {
 // has made of the state does not matter then, and a supervisor is to be told why it is
 // of no use to start it again.
 func (r *runner) replaced(m epoch.Manifest) error {
-	if r.o.Replace || r.o.Follow != nil && r.o.Follow.Kind == epoch.Rollback || !slices.Contains(m.Superseded, r.o.Build) {
+	if r.wanted() || r.o.Follow != nil && r.o.Follow.Kind == epoch.Rollback || !slices.Contains(m.Superseded, r.o.Build) {
 		return nil
 	}
 	return &epoch.SupersededError{At: epoch.At{Job: r.o.Job, Branch: m.Branch, Task: m.Task, Epoch: m.Epoch}, Build: r.o.Build, Now: m.Build}
+}
+
+// wanted tells whether a person wants this build although another one has replaced it.
+func (r *runner) wanted() bool {
+	f := r.o.Follow
+	return r.o.Replace || f != nil && f.Kind == epoch.Upgrade && f.Again
 }
 
 // liveHead is the newest manifest of the live branch; begun tells whether there is one.

@@ -335,7 +335,7 @@ func (r *runner) open(ctx context.Context) error {
 			return err
 		}
 	}
-	me := epoch.Identity{Build: r.o.Build, Version: r.o.Version, Writer: epoch.ThisProcess(), Replace: r.o.Replace}
+	me := epoch.Identity{Build: r.o.Build, Version: r.o.Version, Writer: epoch.ThisProcess(), Replace: r.wanted()}
 	identity := vitals.Identity{Job: r.o.Job, Task: epoch.FirstTask, Version: hash, Build: r.o.Build.String()}
 	r.o.Board.SetIdentity(identity)
 	if r.o.Follow != nil {

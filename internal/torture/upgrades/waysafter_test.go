@@ -114,6 +114,40 @@ func (w *way) diesBeforeLive() {
 	}
 }
 
+// TestForwardAgain upgrades, goes back, and upgrades to the same build once more: by a
+// person's word alone, and from where the older build has come to.
+func TestForwardAgain(t *testing.T) {
+	w := newWay(t)
+	old := w.run("the old build", first(w, build{version: 1}), sluice.Options{})
+	w.feedEpochs(2, nil)
+	u := w.upgrade("the new build", second(w, build{version: 2}), sluice.Options{}, sluice.Upgrade{Auto: true})
+	w.awaitLive(1, epoch.Upgrade)
+	old.endsWith(12)
+	w.feed(20)
+	old = w.rollback("the old build again", first(w, build{version: 1}), sluice.Options{}, sluice.Upgrade{Auto: true})
+	w.awaitLive(2, epoch.Rollback)
+	u.endsWith(12)
+	repeated := w.upgrade("the new build, by a supervisor", second(w, build{version: 2}), sluice.Options{}, sluice.Upgrade{Auto: true})
+	repeated.endsWith(12, "`upgrade --again`")
+	w.feed(20)
+	u = w.upgrade("the new build, by a person", second(w, build{version: 2}), sluice.Options{}, sluice.Upgrade{Auto: true, Again: true})
+	record := w.awaitLive(3, epoch.Upgrade)
+	old.endsWith(12)
+	if base := w.branchFile(record.Branch).Base; base.Branch != record.Ends.Branch {
+		t.Errorf("it began at branch %s, want %s", base.Branch, record.Ends.Branch)
+	}
+	w.feedAll()
+	w.awaitTable("totals", recount(w.fed, nil))
+	if got := w.versions("totals"); got[2] != wayKeys {
+		t.Errorf("rows by version: %v", got)
+	}
+	u.stops()
+	u = w.run("the new build, started again", second(w, build{version: 2}), sluice.Options{})
+	w.feed(20)
+	w.awaitTable("totals", recount(w.fed, nil))
+	u.stops()
+}
+
 // TestResume has a person let the old build go on at once.
 func TestResume(t *testing.T) {
 	w := newWay(t)
