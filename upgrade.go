@@ -38,7 +38,7 @@ type Upgrade struct {
 	// empty state it begins at earliest, the first records that the sources have, or
 	// latest, where the live branch stands, or with the first records of a time or later,
 	// as RFC 3339 writes it: 2026-11-30T09:00:00Z. Defaults to live, for a rollback to where
-	// this build was sealed.
+	// this build was sealed, for a rehearsal to a little earlier.
 	From string
 	// Import, if not nil, begins the branch with state from files, at the offsets that it
 	// names, or with From at latest; without files the state is empty. Offsets to
@@ -53,8 +53,10 @@ type Upgrade struct {
 	// read them until then; a target that has rows already is refused. Sinks that are
 	// not filled get what changes from the cut on. Defaults to false.
 	Backfill bool
-	// Rehearse follows up to where the live branch stands, compares, and gives the branch
-	// up: nothing is ever delivered.
+	// Rehearse follows up to where the live branch stands, compares, asks what guards the
+	// cut, and gives the branch up: nothing is ever delivered. The last that Told is told
+	// has what came of it. From defaults to a few minutes before the live head then, as far
+	// as the live branch has been what it is now and its epochs are kept.
 	Rehearse bool
 	// Again begins another branch although this build has been upgraded to, or gone back
 	// to, already: it is live, or another one has replaced it since, as a rollback has.

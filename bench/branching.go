@@ -26,7 +26,7 @@ func branchAccounts(t task) (sample, error) {
 	defer os.RemoveAll(out)
 	job := restoring(t.setting, nil, file.Upsert(out, func(_ string, a account) account { return a }))
 	s := sample{}
-	err = job.Upgrade(context.Background(), sluice.Options{Store: st, Log: quiet()}, sluice.Upgrade{Rehearse: true, Told: func(sluice.UpgradeProgress) {
+	err = job.Upgrade(context.Background(), sluice.Options{Store: st, Log: quiet()}, sluice.Upgrade{From: "live", Rehearse: true, Told: func(sluice.UpgradeProgress) {
 		if s[wallSeconds] == 0 { // the first word comes when there is nothing left to follow
 			s[wallSeconds] = time.Since(time.Unix(0, t.Started)).Seconds()
 			s[cpuSeconds] = cpu().Seconds()

@@ -158,6 +158,21 @@ func strict(s spending) (spendingText, error) {
 	return spendingText{strings.Repeat("I", int(s.Orders))}, nil
 }
 
+// spendDearerJob is a later build whose rows say more than was spent.
+func spendDearerJob() *sluice.Job {
+	job := sluice.NewJob("spend")
+	orders := job.From("orders", file.JSONLines[order]("orders*.jsonl")).Filter(order.paid)
+	orders.KeyBy(order.byUser).Fold(spend, (*spending).add).To("spend_by_user", file.Upsert("out/spend", dearer))
+	orders.KeyBy(order.byShop).Process(countShop).To("large", file.Append[order]("out/large", file.AsCSV()))
+	return job
+}
+
+func dearer(user string, s spending) row {
+	r := rowOf(user, s)
+	r.Mean++
+	return r
+}
+
 // followJob reads its file as it grows, until it is told to stop.
 func followJob() *sluice.Job {
 	job := sluice.NewJob("follow")

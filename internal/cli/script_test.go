@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		"spend-less":   func() { sluice.Main(spendLessJob()) },
 		"spend-more":   func() { sluice.Main(spendMoreJob()) },
 		"spend-strict": func() { sluice.Main(spendStrictJob()) },
+		"spend-dearer": func() { sluice.Main(spendDearerJob()) },
 		"spend-other":  func() { sluice.Main(spendOtherJob()) },
 		"spend-asked":  func() { sluice.Main(spendAskedJob()) },
 		"follow":       func() { sluice.Main(followJob()) },

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -85,7 +86,7 @@ and ends with exit code 12.
 A process that is killed anywhere is started again with the same command, and goes on
 from where it was.
 
-` + exitCodes(exitDone, exitError, exitUsage, 10, 11, 12, 13, 14, 15, 16, 17),
+` + exitCodes(exitDone, exitError, exitUsage, exitDiffers, 10, 11, 12, 13, 14, 15, 16, 17),
 		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return u.start(c, job, p) },
 	}
@@ -94,7 +95,7 @@ from where it was.
 	u.addBegins(f)
 	f.StringVar(&u.follow.WaitGroup, "wait-group", "", "once live, write to topics of new sinks only when a `group` of consumers has read to the end of the topics that this build leaves (default none)")
 	f.DurationVar(&u.follow.WaitGroupFor, "wait-group-for", time.Minute, "the `time` to wait for --wait-group at most; a start in between begins it anew")
-	f.BoolVar(&u.follow.Rehearse, "rehearse", false, "follow up to where the live branch stands, compare, and give the branch up; exit code 3 if outputs differ (default false)")
+	f.BoolVar(&u.follow.Rehearse, "rehearse", false, "follow up to where the live branch stands, compare, and give the branch up; it begins 5m before, unless --from says otherwise or less is kept. Exit code 3 if a guard objects, without one if outputs differ; 1 if nothing could be compared (default false)")
 	return c
 }
 
@@ -195,7 +196,7 @@ func (u *upgrading) start(c *cobra.Command, job Job, p *place) error {
 		err := job.Follow(ctx, u.settings, u.follow)
 		switch {
 		case err == nil && f.last.Stage == "rehearsed":
-			return f.outcome(c, job.Name, u.json)
+			return u.outcome(c, &f, job.Name)
 		case err == nil && f.last.Stage == "begun" && u.json:
 			return writeJSON(c.OutOrStdout(), map[string]string{"branch": f.last.Branch})
 		case err == nil && f.last.Stage == "begun":
@@ -313,16 +314,29 @@ func (f *followReport) wait() {
 	}
 }
 
-// outcome tells what a rehearsal has shown.
-func (f *followReport) outcome(c *cobra.Command, job string, asJSON bool) error {
+// outcome tells what a rehearsal has shown: what its guards say of it, or without one
+// whether anything differs.
+func (u *upgrading) outcome(c *cobra.Command, f *followReport, job string) error {
 	b := comparedOf(job, f.last)
-	if !asJSON {
+	bad := b.Different
+	if u.follow.Guard != (compare.Guard{}) || u.follow.Check != nil {
+		bad = len(f.last.Objections) > 0
+	}
+	if !u.json {
 		fmt.Fprintln(c.OutOrStdout())
 		if err := b.write(c.OutOrStdout()); err != nil {
 			return err
 		}
+		for _, why := range f.last.Objections {
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "a guard objects: %s\n", printable(why)); err != nil {
+				return err
+			}
+		}
 	}
-	if b.Different {
+	switch {
+	case compare.Sum(f.last.Results).Compared() == 0:
+		return errors.New("the rehearsal has compared nothing: expected outputs of both builds, from where it began to where the live branch stands. Begin earlier with --from, or try again when there are more; sinks of new names compare to nothing")
+	case bad:
 		return outcome(exitDiffers)
 	}
 	return nil

@@ -52,8 +52,8 @@ type Following struct {
 	// Standby waits until the live branch's owner gives no sign of life, and cuts over
 	// then.
 	Standby bool
-	// Rehearse follows up to where the live branch stands, compares, and gives the branch
-	// up.
+	// Rehearse follows up to where the live branch stands, compares, asks what guards the
+	// cut, and gives the branch up. By itself it begins a few minutes before the live head.
 	Rehearse bool
 	// Auto cuts over as soon as the branch has caught up and what guards it allows
 	// that; otherwise it waits for CutOver, which has room for a word, or a request.
@@ -103,7 +103,7 @@ type FollowProgress struct {
 	// that there was when the branch had caught up.
 	Results  []compare.Result
 	Compared bool
-	// Objections are what keeps it from cutting over by itself.
+	// Objections are what keeps it from cutting over.
 	Objections []string
 }
 

@@ -273,6 +273,13 @@ func (p *pilot) rehearsed(ctx context.Context, branch string) error {
 	if err := p.r.comparing.await(ctx); err != nil {
 		return err
 	}
+	t, err := p.progress(ctx, Rehearsed, branch)
+	if err != nil {
+		return err
+	}
+	if p.objections = p.judge(ctx, t, nil); ctx.Err() != nil {
+		return ctx.Err()
+	}
 	p.tell(ctx, Rehearsed, branch)
 	return errRehearsed
 }
@@ -444,18 +451,11 @@ func (p *pilot) object(ctx context.Context, step epoch.FollowStep) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	p.judgedAt, p.objections = now, o.Guard.Judge(t.Results).Reasons
-	if o.Guard != (compare.Guard{}) && len(t.Results) > 0 && compare.Sum(t.Results).Compared() == 0 {
-		p.objections = append(p.objections, "nothing has been compared yet")
-	}
+	var fills []string
 	if step == epoch.AwaitEpoch { // where nobody is live any more, the rest comes behind the cut
-		p.objections = append(p.objections, p.r.fillsStill()...)
+		fills = p.r.fillsStill()
 	}
-	if o.Check != nil && len(p.objections) == 0 {
-		if err := o.Check(ctx, t); err != nil {
-			p.objections = append(p.objections, err.Error())
-		}
-	}
+	p.judgedAt, p.objections = now, p.judge(ctx, t, fills)
 	if err := p.r.fillsRight(ctx); err != nil {
 		return nil, err
 	}
@@ -463,6 +463,23 @@ func (p *pilot) object(ctx context.Context, step epoch.FollowStep) ([]string, er
 		return nil, err // before anything is sealed, and after all that takes time
 	}
 	return p.objections, ctx.Err()
+}
+
+// judge asks what guards the cut, and adds that to what speaks against it besides. The
+// check has the last word, where nothing else does.
+func (p *pilot) judge(ctx context.Context, t FollowProgress, besides []string) []string {
+	o := p.r.o.Follow
+	objections := o.Guard.Judge(t.Results).Reasons
+	if o.Guard != (compare.Guard{}) && len(t.Results) > 0 && compare.Sum(t.Results).Compared() == 0 {
+		objections = append(objections, "nothing has been compared yet")
+	}
+	objections = append(objections, besides...)
+	if o.Check != nil && len(objections) == 0 {
+		if err := o.Check(ctx, t); err != nil {
+			objections = append(objections, err.Error())
+		}
+	}
+	return objections
 }
 
 // UncoveredError says that a branch has gone through all that the sealed one has, and

@@ -67,6 +67,8 @@ func (r *runner) findFrom(ctx context.Context) error {
 		f.Begin = &Begin{Latest: true, Import: f.Import, What: "where the live branch stood"}
 	case len(f.Import.Files) > 0:
 		return &FromError{r.o.Job, "imported files", "nothing says which inputs they hold already; give --offsets, --from latest, or a time"}
+	case text == "" && f.Rehearse && f.Kind == epoch.Upgrade:
+		return r.fromShortlyBefore(ctx)
 	case text == "" || text == "live":
 	case strings.HasPrefix(text, "live-"):
 		return r.fromBefore(ctx, strings.TrimPrefix(text, "live-"))
@@ -111,6 +113,47 @@ func (r *runner) fromBefore(ctx context.Context, text string) error {
 		older, err := r.job.Manifest(ctx, m.Branch, m.Task, m.Epoch-1)
 		if m.Epoch == 0 || errors.Is(err, store.ErrNotFound) {
 			return &FromError{r.o.Job, "live-" + text, fmt.Sprintf("the oldest epoch of branch %s that is kept is %d, of %s", m.Branch, m.Epoch, time.UnixMicro(m.Time).UTC().Format(time.RFC3339))}
+		}
+		if err != nil {
+			return err
+		}
+		m = older
+	}
+	r.o.Follow.From = &epoch.Point{Branch: m.Branch, Tasks: map[string]epoch.Epoch{m.Task: m.Epoch}}
+	return nil
+}
+
+// rehearsedBack is how far before the live head a rehearsal begins that is told nothing
+// else: enough to compare, and quickly followed.
+const rehearsedBack = 5 * time.Minute
+
+// fromShortlyBefore begins a rehearsal where there is something to compare: rehearsedBack
+// before the live head, or less. It goes back neither behind the cut by which that branch
+// went live, nor to epochs of another version, or with which a table was written anew:
+// those compare to nothing. Nor to the older half of what is kept, which clean-up may be
+// about to reach.
+func (r *runner) fromShortlyBefore(ctx context.Context) error {
+	head, begun, err := r.liveHead(ctx)
+	if err != nil || !begun {
+		return err
+	}
+	live, _, err := r.job.Live(ctx)
+	if err != nil {
+		return err
+	}
+	floor, err := r.job.Floor(ctx, head.Branch, head.Task)
+	if err != nil {
+		return err
+	}
+	oldest := live.Covers[head.Task]
+	if floor > 0 {
+		oldest = max(oldest, floor+(head.Epoch-floor)/2)
+	}
+	m, before := head, head.Time-rehearsedBack.Microseconds()
+	for m.Kind == epoch.Seal || m.Epoch > oldest && m.Time > before && !rewroteAny(m) {
+		older, err := r.job.Manifest(ctx, m.Branch, m.Task, m.Epoch-1)
+		if errors.Is(err, store.ErrNotFound) || err == nil && older.Version != head.Version {
+			break
 		}
 		if err != nil {
 			return err
