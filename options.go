@@ -70,7 +70,7 @@ type Options struct {
 	// once; the old branch is kept. A build that has done so before and runs the job still
 	// goes on instead, since a supervisor repeats what it starts. FreshFrom is where it begins, as [Upgrade].From has it:
 	// earliest, latest or a time. RepeatOutputs names sinks that are appended to and may get
-	// outputs again that they have.
+	// outputs again that they have: otherwise a place before what the job has read is refused.
 	Fresh         bool
 	FreshFrom     string
 	RepeatOutputs []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicestream/sluice/internal/engine"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -159,22 +160,19 @@ func (r *runner) importInto(ctx context.Context, im Import, base *epoch.Manifest
 }
 
 // comparePlaces makes the plan of a branch that begins with a state of its own: only
-// sources, sinks and flags can refuse it.
-func (r *runner) comparePlaces(ctx context.Context, m epoch.Manifest) error {
+// sources, sinks and flags can refuse it, and what the caller has found besides.
+func (r *runner) comparePlaces(ctx context.Context, m epoch.Manifest, besides ...string) error {
 	in, err := plan.Gather(ctx, r.job, m, plan.Build{Version: r.o.Version, Ways: r.o.Graph.Ways, Drop: r.o.Drop, Gap: r.o.Gap, Follows: true})
 	if err != nil {
 		return err
 	}
-	var reasons []string
+	reasons := besides
 	for _, l := range plan.Compare(in).Lines {
 		if l.Part == plan.SourcePart || l.Part == plan.SinkPart {
 			for _, refusal := range l.Refusals {
 				reasons = append(reasons, string(l.Part)+" "+refusal)
 			}
 		}
-	}
-	if r.o.Follow.Kind == epoch.Fresh {
-		reasons = append(reasons, r.repeats(m)...)
 	}
 	if len(reasons) > 0 {
 		slices.Sort(reasons)
@@ -184,12 +182,15 @@ func (r *runner) comparePlaces(ctx context.Context, m epoch.Manifest) error {
 }
 
 // repeats are the sinks that would get outputs again which they have, and can't replace
-// them.
-func (r *runner) repeats(m epoch.Manifest) []string {
+// them, if a branch began at these offsets; and those that are back after an absence.
+func (r *runner) repeats(m epoch.Manifest, begins map[string]epoch.SourceState) []string {
 	reasons := r.absent(m)
+	again := slices.ContainsFunc(r.o.Graph.Sources(), func(s engine.SourceInfo) bool {
+		return readsAgain(begins[s.Name], m.Sources[s.Name])
+	})
 	for _, s := range r.o.Graph.Sinks() {
 		at, has := m.Sinks[s.Name]
-		if has && at.Dropped == "" && s.Key == nil && !slices.Contains(r.o.Follow.RepeatOutputs, s.Name) {
+		if again && has && at.Dropped == "" && s.Key == nil && !slices.Contains(r.o.Follow.RepeatOutputs, s.Name) {
 			reasons = append(reasons, fmt.Sprintf("sink %s: it is appended to, and would get outputs again that it has; give it a new name, or allow that with --repeat-outputs %s", s.Name, s.Name))
 		}
 	}
@@ -199,12 +200,28 @@ func (r *runner) repeats(m epoch.Manifest) []string {
 // absent are the sinks that the live build lacks, so that they get nothing of what it
 // puts out, and which nobody has allowed to lack that.
 func (r *runner) absent(live epoch.Manifest) (reasons []string) {
+	settled := r.cutting().Settled
 	for _, s := range r.o.Graph.Sinks() {
-		if live.Sinks[s.Name].Dropped != "" && !slices.Contains(r.o.Gap, s.Name) {
+		if live.Sinks[s.Name].Dropped != "" && settled[s.Name].Gap == "" {
 			reasons = append(reasons, fmt.Sprintf("sink %s: it is back after an absence; allow that it lacks what came meanwhile with --gap %s, or give it a new name", s.Name, s.Name))
 		}
 	}
 	return reasons
+}
+
+// readsAgain tells whether a source that begins somewhere may give what it, or one of
+// another name, has given before it stood elsewhere. A partition without a place begins
+// with its first record, whenever it is found.
+func readsAgain(begins, stood epoch.SourceState) bool {
+	if stood.Partitions == nil {
+		return true
+	}
+	for partition, at := range stood.Partitions {
+		if begins.Partitions[partition].Next < at.Next {
+			return true
+		}
+	}
+	return false
 }
 
 // begunAnew tells whether this build runs the job and has begun it anew before: a
@@ -254,10 +271,11 @@ func (r *runner) openFresh(ctx context.Context, me epoch.Identity) error {
 		}
 		return err
 	}
-	if err := r.comparePlaces(ctx, m); err != nil {
+	begins, err := r.beginSources(ctx, m) // before anything is ended
+	if err != nil {
 		return err
 	}
-	if _, err := r.beginSources(ctx, m); err != nil { // before anything is ended
+	if err := r.comparePlaces(ctx, m, r.repeats(m, begins)...); err != nil {
 		return err
 	}
 	ends, err := r.job.SealBranch(ctx, live.Branch, epoch.ThisProcess(), "a cold start")
@@ -266,6 +284,12 @@ func (r *runner) openFresh(ctx context.Context, me epoch.Identity) error {
 	}
 	final := ends[epoch.FirstTask].Manifest
 	r.o.Log.Info("sealed", "branch", live.Branch, "epoch", final.Epoch)
+	if begins, err = r.beginSources(ctx, final); err != nil { // which may have read on since
+		return err
+	}
+	if again := r.repeats(final, begins); len(again) > 0 {
+		return fmt.Errorf("%s: branch %s has read on until it was ended, beyond where a cold start %s was to begin: %s. Go on behind it with `resume`; stop the job before the next try", r.o.Job, live.Branch, r.o.Follow.Begin.What, strings.Join(again, "; "))
+	}
 	r.o.Follow.From = &epoch.Point{Branch: final.Branch, Tasks: map[string]epoch.Epoch{epoch.FirstTask: final.Epoch}}
 	if err := r.openBegun(ctx, me); err != nil {
 		return err

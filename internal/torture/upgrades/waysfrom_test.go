@@ -313,6 +313,44 @@ func TestFresh(t *testing.T) {
 	third.stops()
 }
 
+// TestFreshRepeatsNothing begins a job anew where it stands, or behind that, without leave
+// to repeat rows: none is missing, and none there twice.
+func TestFreshRepeatsNothing(t *testing.T) {
+	noon := time.Now().Truncate(time.Millisecond)
+	at := func(d time.Duration) string { return noon.Add(d).Format(time.RFC3339Nano) }
+	for name, c := range map[string]struct {
+		from    string
+		running bool
+	}{"stopped": {"latest", false}, "running": {"latest", true}, "from a time": {at(0), false}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWay(t, "rows")
+			b := build{version: 1, rows: []string{"rows"}}
+			old := w.run("the job", first(w, b), sluice.Options{})
+			w.at = noon.Add(-time.Hour)
+			w.feedEpochs(3, nil)
+			if !c.running {
+				old.stops()
+			}
+			w.run("from before what was read", first(w, b), sluice.Options{Fresh: true, FreshFrom: at(-2 * time.Hour)}).endsWith(13, "sink rows", "--repeat-outputs rows")
+			before := len(w.fed)
+			w.at = noon
+			for range 3 { // which the stopped job has not read
+				w.feedAll()
+			}
+			if c.running {
+				w.awaitTable("totals", recount(w.fed, nil))
+				before = len(w.fed)
+			}
+			fresh := w.run("the job, fresh", first(w, b), sluice.Options{Fresh: true, FreshFrom: c.from})
+			w.awaitLive(1, epoch.Fresh)
+			w.feedAll()
+			w.awaitTable("totals", recount(w.fed[before:], nil))
+			w.awaitRows("rows", w.fed)
+			fresh.stops()
+		})
+	}
+}
+
 // TestFreshAgain lets a cold start die between the seal and the live record, and repeats
 // it.
 func TestFreshAgain(t *testing.T) {
