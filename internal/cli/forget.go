@@ -63,6 +63,7 @@ gone. With --json each request is an object in a line of its own.`,
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&f.keys, "key", nil, "the `key` whose entries are deleted; may be repeated (default none)")
+	mayBeEmpty(flags, "key")
 	flags.StringArrayVar(&f.states, "state", nil, "delete from this `state` only; may be repeated (default all that can have the key)")
 	flags.DurationVar(&f.wait, "wait", 2*time.Minute, "the `time` to wait at most until they are deleted; 0: don't wait")
 	flags.BoolVar(&f.status, "status", false, "tell how far earlier requests are, and ask for nothing (default false)")

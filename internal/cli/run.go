@@ -87,6 +87,7 @@ func (r *running) addTo(f *pflag.FlagSet) {
 	addMemoryLimit(f, &r.memory)
 	f.BoolVar(&s.Volatile, "volatile", false, "let the store be on a file system that forgets it when the machine stops (default false)")
 	f.StringVar(&r.listen, "listen", defaultListen, "the `address` that serves metrics, health and profiles; empty: none")
+	mayBeEmpty(f, "listen")
 	f.DurationVar(&s.ResumeAfter, "resume-after", time.Minute, "the `time` after which this build goes on behind a branch that was sealed, if no other does")
 	f.DurationVar(&s.AbandonAfter, "abandon-after", 7*24*time.Hour, "the `time` without a sign of life after which a branch that follows this one is given up")
 	f.BoolVar(&s.FollowAfterCut, "follow-after-cut", false, "go on following, on a new branch, once another build has taken over (default false)")

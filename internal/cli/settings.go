@@ -30,6 +30,31 @@ var shared = []string{"store", "keep", "keep-epochs"}
 // addConfig gives a command, and those below it, the flag --config.
 func addConfig(c *cobra.Command) {
 	c.PersistentFlags().String("config", defaultConfig, "the `file` of settings, in lines such as epoch = 2s; also SLUICE_CONFIG")
+	mayBeEmpty(c.PersistentFlags(), "config")
+}
+
+// emptiable is the annotation of a flag for which an empty value is one like others.
+const emptiable = "sluice_emptiable"
+
+// mayBeEmpty says of a flag that an empty value is one like others: given as a flag, or by
+// a variable that is set.
+func mayBeEmpty(flags *pflag.FlagSet, name string) {
+	flags.Lookup(name).Annotations = map[string][]string{emptiable: {"true"}}
+}
+
+// refuseEmpty refuses flags that are given without a value: a script's variable that is
+// not set would pass for a flag that was left out.
+func refuseEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if err == nil && f.Annotations[emptiable] == nil && slices.Contains(values, "") {
+			err = usagef("--%s: its value is empty; give one, or leave the flag out", f.Name)
+		}
+	})
+	return err
 }
 
 // settle sets the flags of a command that were not given: from the environment,
@@ -37,7 +62,10 @@ func addConfig(c *cobra.Command) {
 // any setting of known, of which only those that the command has are taken. If
 // only isn't nil, the others are left alone.
 func settle(c *cobra.Command, known, only []string) error {
-	err := settleFlags(c.Flags(), known, only)
+	err := refuseEmpty(c.Flags())
+	if err == nil {
+		err = settleFlags(c.Flags(), known, only)
+	}
 	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
 		return nil // what is being completed may be what is wrong
 	}
@@ -50,9 +78,10 @@ func settleFlags(flags *pflag.FlagSet, known, only []string) error {
 		return err
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
+		value, set := os.LookupEnv(variable(f.Name))
 		switch given := file[f.Name]; {
 		case err != nil || f.Changed || slices.Contains(unsettable, f.Name) || only != nil && !slices.Contains(only, f.Name):
-		case os.Getenv(variable(f.Name)) != "":
+		case value != "" || set && f.Annotations[emptiable] != nil:
 			err = fromEnvironment(f)
 		case given != nil:
 			err = fromFile(f, given)
@@ -108,7 +137,10 @@ func set(f *pflag.Flag, values []string, from string) (err error) {
 		return err
 	}
 	f.Changed = true
-	f.Annotations = map[string][]string{origin: {from}}
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[origin] = []string{from}
 	return nil
 }
 
