@@ -102,6 +102,32 @@ func TestFolderDiskFull(t *testing.T) {
 	}
 }
 
+// TestFolderThatMayNotBeWritten names permissions as what they are, and hard links where
+// these may be what is missing.
+func TestFolderThatMayNotBeWritten(t *testing.T) {
+	link := func(err error) func(old, new string) error {
+		return func(old, new string) error { return &os.LinkError{Op: "link", Old: old, New: new, Err: err} }
+	}
+	for name, c := range map[string]struct {
+		fails       failing
+		leave, link bool // what the error speaks of
+	}{
+		"an immutable file":        {failing{write: syscall.EPERM}, true, false},
+		"another's folder":         {failing{link: link(syscall.EACCES)}, true, false},
+		"a disk that is read-only": {failing{sync: syscall.EROFS}, true, false},
+		"a link that is refused":   {failing{link: link(syscall.EPERM)}, true, true},
+		"another file system":      {failing{link: link(syscall.EXDEV)}, false, true},
+	} {
+		s, files, folder := openFailing(t)
+		files.write, files.sync, files.link = c.fails.write, c.fails.sync, c.fails.link
+		err := s.Create(t.Context(), "job/1.json", []byte("0123456789"))
+		if err == nil || strings.Contains(err.Error(), "may not be written to") != c.leave || strings.Contains(err.Error(), "hard links") != c.link {
+			t.Errorf("%s: got %v", name, err)
+		}
+		wantNothing(t, s, folder)
+	}
+}
+
 // TestFolderLostReplyOfLink plays what NFS does: the server made the link, and
 // the client hears of something else.
 func TestFolderLostReplyOfLink(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 
@@ -158,10 +159,20 @@ func (u *folderUpload) failed(err error) error {
 		return fmt.Errorf("%s %s: %w: an object has the name of a folder that it needs", u.operation, u.name, ErrName)
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%s %s: the disk of %s is full, nothing was written: %w", u.operation, u.name, u.store, err)
-	case errors.Is(err, syscall.EXDEV), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS):
+	case errors.Is(err, syscall.EPERM) && linking(err): // either of the two
+		return fmt.Errorf("%s %s: %s may not be written to by this process, or has no hard links, which a store needs: %w", u.operation, u.name, u.store, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%s %s: %s may not be written to by this process, expected leave to: %w", u.operation, u.name, u.store, err)
+	case errors.Is(err, syscall.EXDEV), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS):
 		return fmt.Errorf("%s %s: a store needs one file system with hard links, %s is on one without, or on several: %w", u.operation, u.name, u.store, err)
 	}
 	return fmt.Errorf("%s %s: %w", u.operation, u.name, err)
+}
+
+// linking tells whether an error is of making a hard link.
+func linking(err error) bool {
+	link, is := errors.AsType[*os.LinkError](err)
+	return is && link.Op == "link"
 }
 
 // clean tells whether a link's error proves that no link was made. Any other

@@ -14,6 +14,7 @@ import (
 type givenOffsets struct {
 	offsets map[string]int64 // by the partitions' names
 	groups  []string
+	begin   bool // sources begin there, and where a new job would if they have none
 }
 
 const (
@@ -29,7 +30,7 @@ const offsetsFlag = "offsets"
 // parseOffsets reads the values of a flag such as --offsets: PARTITION=OFFSET with commas
 // between, group:NAME, JSON as Spark has it, or a file of these.
 func parseOffsets(flag string, values []string) (givenOffsets, error) {
-	g := givenOffsets{offsets: map[string]int64{}}
+	g := givenOffsets{offsets: map[string]int64{}, begin: flag == offsetsFlag}
 	for _, value := range values {
 		if err := g.add(value); err != nil {
 			return g, usagef("--%s %.80s: %w", flag, value, err)
@@ -100,8 +101,11 @@ func (g *givenOffsets) addList(list []string) error {
 }
 
 func (g *givenOffsets) set(name string, next int64) error {
-	if next < 0 {
+	switch {
+	case next < 0 && g.begin:
 		return fmt.Errorf("%s=%d: expected 0 or more; leave it out and use --begin-rest for where a new job would begin", name, next)
+	case next < 0:
+		return fmt.Errorf("%s=%d: expected 0 or more", name, next)
 	}
 	if was, ok := g.offsets[name]; ok && was != next {
 		return fmt.Errorf("%s has two offsets, %d and %d", name, was, next)

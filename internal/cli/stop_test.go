@@ -145,6 +145,7 @@ func TestStopAtOffsets(t *testing.T) {
 	fails(2, "--close-windows: only with --drain", "--close-windows")
 	fails(2, "--to then=now=: \"then=now=\": expected a number behind the =", "--drain", "--to", "then=now=")
 	fails(2, "NOW, or offsets", "--drain", "--to", "group:readers")
+	fails(2, "orders.jsonl=-1: expected 0 or more\n", "--drain", "--to", "orders.jsonl=-1")
 	fails(1, "request 1 is not met: source orders, partition orders.jsonl: offset 3 is asked for, and it has been read to 62 already", "--drain", "--to", "orders.jsonl=3")
 
 	// What is written meanwhile, as two lines, is read up to the end of the first.

@@ -165,6 +165,9 @@ func (u *upgrading) start(c *cobra.Command, job Job, p *place) error {
 		}
 		u.follow.Guard.MaxChanged = &share
 	}
+	if u.follow.Soak < 0 {
+		return usagef("--soak %v: 0 or more", u.follow.Soak)
+	}
 	if u.follow.WaitGroup != "" && u.follow.WaitGroupFor <= 0 {
 		return usagef("--wait-group-for %v: a time above 0, such as 60s", u.follow.WaitGroupFor)
 	}

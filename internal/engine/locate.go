@@ -35,7 +35,7 @@ type Given struct {
 // offset that a partition doesn't have is an error, and so is one for a partition
 // that there isn't.
 func (g *Graph) Locate(ctx context.Context, o Options, given Given) (map[string]map[string]connector.Offset, error) {
-	l := &locator{given: given}
+	l := &locator{given: given, wayOut: "give it with --offsets, or let the rest begin where a new job would with --begin-rest"}
 	defer l.close()
 	for _, spec := range g.sources {
 		reader, err := spec.open(ctx, o.opening(spec.name, given.Earliest))
@@ -106,6 +106,7 @@ func (s *sourceSpec) reach(ctx context.Context, o Options, at map[string]connect
 // locator finds places in sources.
 type locator struct {
 	given   Given
+	wayOut  string // for people, where a partition has no offset
 	sources []*locatedSource
 }
 
@@ -138,7 +139,7 @@ func (l *locator) assign(ctx context.Context) error {
 			return fmt.Errorf("source %s, partition %s: two offsets are given for it; leave one out", s.name, partition)
 		}
 		if next < 0 {
-			return fmt.Errorf("source %s, partition %s: offset %d is given: expected 0 or more; leave it out and begin the rest where a new job would", s.name, partition, next)
+			return fmt.Errorf("source %s, partition %s: offset %d is given: expected 0 or more", s.name, partition, next)
 		}
 		s.given[partition] = next
 	}
@@ -170,7 +171,7 @@ func (l *locator) assign(ctx context.Context) error {
 	if groups := l.given.Groups; len(groups) > 0 {
 		found = "none, also in group " + strings.Join(groups, " and group ")
 	}
-	return fmt.Errorf("no offset is given for %s: expected one for each partition, found %s; give it with --offsets, or let the rest begin where a new job would with --begin-rest", firstOf(missing), found)
+	return fmt.Errorf("no offset is given for %s: expected one for each partition, found %s; %s", firstOf(missing), found, l.wayOut)
 }
 
 // all are the names of all partitions.

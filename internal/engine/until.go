@@ -75,7 +75,7 @@ func (s *sequencer) readUntil(asked untilAsked) error {
 // assign finds the partitions of names that are given, each of which has to be there and
 // to have been read no further.
 func (in *input) assign(given map[string]int64, until Until) error {
-	l := &locator{given: Given{Offsets: given}}
+	l := &locator{given: Given{Offsets: given}, wayOut: "give one for it too, such as the one to which it has been read"}
 	read := map[string]map[string]*openPartition{}
 	for _, s := range in.sources {
 		s.mu.Lock()

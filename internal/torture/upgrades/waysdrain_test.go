@@ -143,9 +143,9 @@ func TestDrainToNowhere(t *testing.T) {
 		return to
 	}
 	for says, to := range map[string]map[string]int64{
-		"it has been read to":                      all(func(to map[string]int64) { to["inputs/0"] = 0 }),
-		"no source has a partition other/0":        all(func(to map[string]int64) { to["other/0"] = 7 }),
-		"no offset is given for inputs:inputs/1: ": all(func(to map[string]int64) { delete(to, "inputs/1") }),
+		"it has been read to":               all(func(to map[string]int64) { to["inputs/0"] = 0 }),
+		"no source has a partition other/0": all(func(to map[string]int64) { to["other/0"] = 7 }),
+		"no offset is given for inputs:inputs/1: expected one for each partition, found none; give one for it too": all(func(to map[string]int64) { delete(to, "inputs/1") }),
 	} {
 		if why := w.unmet(w.drainTo(to)); !strings.Contains(why, says) {
 			t.Errorf("it says %q, want %q", why, says)
