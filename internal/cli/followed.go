@@ -48,14 +48,18 @@ func (r *report) followed(p FollowProgress, news bool) {
 	}
 }
 
-// comparedText says in a few words what came of comparing a sink's outputs.
+// comparedText says in a few words what came of comparing a sink's outputs, and why some
+// were not compared.
 func comparedText(s compare.Result) string {
-	if s.Compared()+s.UntoldOld+s.UntoldNew == 0 {
+	if s.Compared()+s.UntoldOld+s.UntoldNew == 0 && len(s.Reasons) == 0 {
 		return "nothing to compare yet"
 	}
 	text := fmt.Sprintf("%d equal, %d changed%s, %d only old, %d only new", s.Equal, s.Changed, columnsText(s.Columns), s.OnlyOld, s.OnlyNew)
 	if n := s.UntoldOld + s.UntoldNew; n > 0 {
 		text += fmt.Sprintf(", %d not compared", n)
+	}
+	if len(s.Reasons) > 0 {
+		text += " (not compared in part: " + strings.Join(s.Reasons, "; ") + ")"
 	}
 	return text
 }

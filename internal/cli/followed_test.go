@@ -97,8 +97,10 @@ func TestComparedText(t *testing.T) {
 	}
 	for want, r := range map[string]compare.Result{
 		"nothing to compare yet": {},
-		"0 equal, 0 changed, 0 only old, 0 only new, 3 not compared":                               {Counts: compare.Counts{UntoldOld: 1, UntoldNew: 2}},
-		"1 equal, 3 changed (a 3, b 3, c 3, d 3, e 3, and 2 more columns), 4 only old, 5 only new": {Counts: compare.Counts{Equal: 1, Changed: 3, OnlyOld: 4, OnlyNew: 5}, Columns: many},
+		"0 equal, 0 changed, 0 only old, 0 only new (not compared in part: a table was written anew)":         {Counts: compare.Counts{Untold: 1}, Reasons: []string{"a table was written anew"}},
+		"0 equal, 0 changed, 0 only old, 0 only new, 7 not compared (not compared in part: cleaned up; late)": {Counts: compare.Counts{Untold: 2, UntoldOld: 3, UntoldNew: 4}, Reasons: []string{"cleaned up", "late"}},
+		"0 equal, 0 changed, 0 only old, 0 only new, 3 not compared":                                          {Counts: compare.Counts{UntoldOld: 1, UntoldNew: 2}},
+		"1 equal, 3 changed (a 3, b 3, c 3, d 3, e 3, and 2 more columns), 4 only old, 5 only new":            {Counts: compare.Counts{Equal: 1, Changed: 3, OnlyOld: 4, OnlyNew: 5}, Columns: many},
 	} {
 		if got := comparedText(r); got != want {
 			t.Errorf("%q, want %q", got, want)

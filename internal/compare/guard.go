@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/sluicestream/sluice/schema"
 )
@@ -51,7 +52,7 @@ func (g Guard) objections(r *Result) (reasons []string) {
 			}
 		}
 		if r.Untold > 0 {
-			object("expected equal rows, and %d old and %d new ones were not compared", r.UntoldOld, r.UntoldNew)
+			object("expected equal rows, and %d old and %d new ones were not compared%s", r.UntoldOld, r.UntoldNew, why(r.Reasons))
 		}
 	}
 	if g.MaxChanged == nil {
@@ -66,6 +67,14 @@ func (g Guard) objections(r *Result) (reasons []string) {
 		object("expected at most %s of the rows to differ, found %d of %d, and %d old and %d new ones that were not compared", percent(bound), different, all, r.UntoldOld, r.UntoldNew)
 	}
 	return reasons
+}
+
+// why says why rows were not compared, as far as that is known.
+func why(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(reasons, "; ")
 }
 
 // rounding is by how much a share that is no binary fraction may be off: 29 of 100 is

@@ -28,6 +28,11 @@ func TestGuards(t *testing.T) {
 		{"a row of one side", equal, result(Counts{Equal: 5, OnlyNew: 2, OnlyOld: 1}), []string{"sink b: expected equal rows, found 3 of 8 that differ"}},
 		{"untold rows", equal, result(Counts{Equal: 5, Untold: 1, UntoldOld: 3, UntoldNew: 4}), []string{"sink b: expected equal rows, and 3 old and 4 new ones were not compared"}},
 		{
+			"epochs that were left out", equal,
+			[]Result{{Sink: "a", Counts: Counts{Equal: 5, Untold: 1}, Reasons: []string{"the outputs were cleaned up", "and more"}}},
+			[]string{"sink a: expected equal rows, and 0 old and 0 new ones were not compared: the outputs were cleaned up; and more"},
+		},
+		{
 			"a column of one side", equal,
 			[]Result{{Sink: "a", Schemas: []schema.Difference{{Path: "N", Change: schema.Widened}, {Path: "City", Change: schema.Added, New: "string"}}}},
 			[]string{"sink a: expected the same columns, found City: added (string); ignore the column if it may differ"},
