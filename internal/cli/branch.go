@@ -47,14 +47,16 @@ type listedBranch struct {
 	Covers *epoch.Position `json:"covers,omitempty"`
 	Behind *epoch.Position `json:"behind,omitempty"`
 	// Owned says that a process may be at work on it, Alive how that is, in words.
-	Owned            bool            `json:"owned"`
-	Alive            string          `json:"alive,omitempty"`
-	RecordsPerSecond int64           `json:"records_per_second,omitzero"`
-	Begun            string          `json:"begun,omitempty"`
-	By               string          `json:"by,omitempty"`
-	Build            *epoch.Build    `json:"build,omitempty"` // of the newest epoch, or that began it
-	Partial          []partialStatus `json:"partial,omitempty"`
-	Sources          []sourceStatus  `json:"sources,omitempty"`
+	Owned            bool   `json:"owned"`
+	Alive            string `json:"alive,omitempty"`
+	RecordsPerSecond int64  `json:"records_per_second,omitzero"`
+	// Objections are what keeps a follower that is to go live from that.
+	Objections []string        `json:"objections,omitempty"`
+	Begun      string          `json:"begun,omitempty"`
+	By         string          `json:"by,omitempty"`
+	Build      *epoch.Build    `json:"build,omitempty"` // of the newest epoch, or that began it
+	Partial    []partialStatus `json:"partial,omitempty"`
+	Sources    []sourceStatus  `json:"sources,omitempty"`
 
 	micros int64 // when it was begun
 	depth  int   // how many branches lie between it and the first that is listed
@@ -114,6 +116,7 @@ func listBranch(bs upgrade.Branches, b upgrade.Branch, now time.Time) listedBran
 		owner := ownership{head: m, beat: b.Beat}
 		if one.Alive = owner.tell(now); b.Owned() && b.Beat != nil {
 			one.RecordsPerSecond = b.Beat.RecordsPerSecond
+			one.Objections = owner.objections()
 		}
 	}
 	return one

@@ -28,7 +28,7 @@ type worldKey struct{}
 //	branches record NAME (begins it without a base)
 //	branches cover BRANCH STEPS MOST WRONG
 //	branches cut BRANCH
-//	branches beat BRANCH RATE|released
+//	branches beat BRANCH RATE|released [OBJECTION...]
 //	branches clean KEEP
 //	branches await REQUEST (waits until it was made)
 func branches(ts *testscript.TestScript, neg bool, args []string) {
@@ -78,7 +78,7 @@ func branches(ts *testscript.TestScript, neg bool, args []string) {
 		if args[1] == epoch.MainBranch {
 			role = vitals.Running
 		}
-		beat := epoch.Heartbeat{Role: string(role), Lease: 10e6, Keep: 600e6, KeepEpochs: 100}
+		beat := epoch.Heartbeat{Role: string(role), Lease: 10e6, Keep: 600e6, KeepEpochs: 100, Objections: args[3:]}
 		if beat.Released = args[2] == "released"; !beat.Released {
 			beat.RecordsPerSecond = int64(number(2))
 		}

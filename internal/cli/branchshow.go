@@ -170,6 +170,9 @@ func (s shownBranch) write(w io.Writer, job string) error {
 	if owner := s.owner(); owner != "" {
 		line("owner", "%s", owner)
 	}
+	for _, why := range s.Objections {
+		line("objects", "%s", why)
+	}
 	if s.SealedBy != "" {
 		line("sealed", "by %s", s.SealedBy)
 	}

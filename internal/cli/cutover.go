@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,7 @@ lease; when it has caught up it ends the live branch, covers its last epoch and 
 live. Until then nothing changes. A request that finds nobody is not made.
 
 With --wait the command waits until the branch is live, and otherwise says what is
-missing, with exit code 1.`,
+missing, or which guard objects, with exit code 1.`,
 		Args: arguments(1, 2),
 		RunE: func(c *cobra.Command, args []string) error { return o.ask(c, p, args) },
 	}
@@ -125,7 +126,9 @@ func whatIsMissing(bs upgrade.Branches, b upgrade.Branch, now time.Time) string 
 	behind, _ := bs.Behind(b)
 	owner := ownership{head: b.Head.Manifest, beat: b.Beat}
 	text := fmt.Sprintf("its owner %s", owner.tell(now))
-	switch {
+	switch objections := owner.objections(); {
+	case len(objections) > 0:
+		text = fmt.Sprintf("it objects: %s; %s", strings.Join(objections, "; "), text)
 	case behind > 0:
 		text = fmt.Sprintf("it is %s behind, and %s", several(int64(behind), "position"), text)
 	case live.Standing == upgrade.Sealed:

@@ -261,7 +261,7 @@ func (s status) write(w io.Writer) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if err := writeTables(w, s.sources(), s.times(), s.operators(), s.windows(), s.sinks(), s.spans(), s.states(), partialTable(s.Partial, style), s.branches(), s.offsets(), s.partialsOfOthers(style), s.needs(style)); err != nil {
+	if err := writeTables(w, s.sources(), s.times(), s.operators(), s.windows(), s.sinks(), s.spans(), s.states(), partialTable(s.Partial, style), s.branches(), s.objections(style), s.offsets(), s.partialsOfOthers(style), s.needs(style)); err != nil {
 		return err
 	}
 	return s.GoingBack.write(w)

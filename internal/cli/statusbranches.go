@@ -201,6 +201,17 @@ func (s status) partialsOfOthers(style styles) *table {
 	return t
 }
 
+// objections are what keeps followers that are to go live from that.
+func (s status) objections(style styles) *table {
+	t := newTable(text("branch"), column{name: "does not go live", paint: func(_, padded string) string { return style.warn(padded) }})
+	for _, b := range s.Branches {
+		for _, why := range b.Objections {
+			t.row(b.Branch, why)
+		}
+	}
+	return t
+}
+
 func (g *goingBack) write(w io.Writer) error {
 	if g == nil {
 		return nil

@@ -265,6 +265,14 @@ func (o ownership) released() bool { return o.beat != nil && o.beat.Released }
 // gone tells whether the owner has ended without letting go.
 func (o ownership) gone() bool { return !o.released() && o.head.Writer.Gone() }
 
+// objections are what keeps a follower that is to go live from that, as its owner says.
+func (o ownership) objections() []string {
+	if o.beat == nil || o.ended() {
+		return nil
+	}
+	return o.beat.Objections
+}
+
 // tell says how the owner is, in words.
 func (o ownership) tell(now time.Time) string {
 	switch {

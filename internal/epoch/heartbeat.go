@@ -40,6 +40,8 @@ type Heartbeat struct {
 	Sources map[string]map[string]Reach `json:"sources,omitempty"`
 	// Pending counts the deliveries that are owed, by sink.
 	Pending map[string]int64 `json:"pending,omitempty"`
+	// Objections are what keeps a follower that is to go live from that.
+	Objections []string `json:"objections,omitempty"`
 }
 
 // Reach is how far a partition has been read: Next is the offset to be read

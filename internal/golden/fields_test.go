@@ -54,12 +54,14 @@ var excused = map[string]string{
 	"version.times.times":            "operators have them",
 	"version.sources.times":          "operators have them",
 	"version.sinks.times":            "operators have them",
+	"heartbeat.objections":           noGuard,
 }
 
 const (
 	onlyLayout = "there is no other layout than 0, with its one task"
 	noRevision = "go test stamps no revision into its programs"
 	unwritten  = "nothing writes it yet"
+	noGuard    = "no follower of the store has a guard"
 	command    = "a command"
 )
 
@@ -120,6 +122,7 @@ var unseen = map[string]string{
 	"revision":     noRevision,
 	"note":         unwritten,
 	"generator":    "the event time of the store has a lateness",
+	"objections":   noGuard,
 	"op":           "a field of outboxes",
 	"wire":         "a field of outboxes",
 	"plan":         command,

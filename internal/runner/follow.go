@@ -397,6 +397,7 @@ func (p *pilot) lead(ctx context.Context, f epoch.Followed) (bool, error) {
 		return p.c.lead(ctx, p.run, live, p.run.Takeover())
 	})
 	if led {
+		p.r.pulse.object(nil)
 		p.tell(ctx, Live, "")
 	}
 	return led, err
@@ -456,6 +457,7 @@ func (p *pilot) object(ctx context.Context, step epoch.FollowStep) ([]string, er
 		fills = p.r.fillsStill()
 	}
 	p.judgedAt, p.objections = now, p.judge(ctx, t, fills)
+	p.r.pulse.object(p.objections)
 	if err := p.r.fillsRight(ctx); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,8 +11,14 @@ import (
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
-// beatsPerLease is how often an owner says that it lives during a lease.
-const beatsPerLease = 3
+const (
+	// beatsPerLease is how often an owner says that it lives during a lease.
+	beatsPerLease = 3
+	// objectionsAtMost and objectionBytes bound what a heartbeat says of what objects to
+	// the cut: a person's command may say anything.
+	objectionsAtMost = 16
+	objectionBytes   = 512
+)
 
 // pulse is the owner's heartbeat; with each beat it looks for requests.
 type pulse struct {
@@ -21,11 +28,13 @@ type pulse struct {
 	asked  atomic.Uint64 // newest request that is being done
 	drain  chan struct{} // has room for one; asks the committer to read to the end
 	lost   chan error    // has room for one: why the branch is another's
-	look   chan struct{} // has room for one: requests are to be looked for at once
+	soon   chan struct{} // has room for one: the next beat comes at once
 
 	drainTo chan epoch.Request // has room for one; asks the committer to read up to offsets
 
 	cutover chan struct{} // has room for one; this branch is to go live
+
+	objections atomic.Pointer[[]string] // to that; nil: none
 
 	forgets forgetting
 
@@ -54,9 +63,9 @@ func (p *pulse) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.look:
 		case <-timer.C():
 			timer.Reset(every)
+		case <-p.soon:
 		}
 	}
 }
@@ -94,8 +103,26 @@ func (p *pulse) beat(ctx context.Context, released bool) {
 			h.Pending[sink.Name] = int64(sink.Pending)
 		}
 	}
+	if objections := p.objections.Load(); objections != nil && !released {
+		h.Objections = *objections
+	}
 	if err := p.r.owner.Beat(ctx, h); err != nil && ctx.Err() == nil {
 		p.r.o.Log.Warn("the heartbeat could not be written; a standby may take over", "error", err)
+	}
+}
+
+// object notes what speaks against the cut.
+func (p *pulse) object(objections []string) {
+	told := slices.Clone(objections[:min(len(objections), objectionsAtMost)])
+	for i, text := range told {
+		told[i] = strings.ToValidUTF8(text[:min(len(text), objectionBytes)], "")
+	}
+	if before := p.objections.Swap(&told); len(told) > 0 == (before != nil && len(*before) > 0) {
+		return
+	}
+	select {
+	case p.soon <- struct{}{}: // whoever waits for the cut is told why at once
+	default: // it is about to beat
 	}
 }
 
@@ -151,8 +178,8 @@ func (p *pulse) stops(ctx context.Context) (bool, error) {
 	}
 	if slices.ContainsFunc(found, func(r epoch.Request) bool { return r.Kind.Stops() }) {
 		select {
-		case p.look <- struct{}{}:
-		default: // it is about to
+		case p.soon <- struct{}{}:
+		default: // it is about to beat
 		}
 		return true, nil
 	}

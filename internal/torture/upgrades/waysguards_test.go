@@ -126,6 +126,7 @@ func TestGuards(t *testing.T) {
 			at := told.Position
 			w.feedEpochs(2, nil)
 			u.awaits("objects still", func(p sluice.UpgradeProgress) bool { return objects(p) && p.Position > at })
+			w.awaitObjections(told.Branch, 1, c.says)
 			if n := w.live().N; n != 0 {
 				t.Errorf("generation %d is live", n)
 			}
@@ -133,6 +134,20 @@ func TestGuards(t *testing.T) {
 			old.stops()
 		})
 	}
+}
+
+// awaitObjections waits until the store tells of so many objections of a branch, which
+// say this.
+func (w *way) awaitObjections(branch string, n int, says ...string) {
+	w.t.Helper()
+	w.await("the store tells of objections", func() bool {
+		beat, ok, err := w.log().Heartbeat(w.t.Context(), branch, epoch.FirstTask)
+		if err != nil || !ok || len(beat.Objections) != n {
+			return false
+		}
+		all := strings.Join(beat.Objections, "; ")
+		return !slices.ContainsFunc(says, func(text string) bool { return !strings.Contains(all, text) })
+	}, nil)
 }
 
 // TestCheck asks a function, until that agrees.
@@ -150,13 +165,15 @@ func TestCheck(t *testing.T) {
 			return nil
 		},
 	})
-	u.awaits("objects", func(p sluice.UpgradeProgress) bool { return slices.Equal(p.Objections, []string{"not on a Friday"}) })
+	told := u.awaits("objects", func(p sluice.UpgradeProgress) bool { return slices.Equal(p.Objections, []string{"not on a Friday"}) })
+	w.awaitObjections(told.Branch, 1, "not on a Friday")
 	old.goesOn()
 	if got := sinkOf(*asked.Load(), "totals"); got.Equal < wayKeys || got.Changed+got.OnlyOld+got.OnlyNew+got.NotCompared != 0 {
 		t.Errorf("the check was told of %+v", got)
 	}
 	agrees.Store(true)
 	w.awaitLive(1, epoch.Upgrade)
+	w.awaitObjections(told.Branch, 0)
 	old.endsWith(12)
 	u.stops()
 }
