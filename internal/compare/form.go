@@ -37,6 +37,14 @@ func columnsOf(s *schema.Schema) []schema.Field {
 	return s.Fields()
 }
 
+// Columns are the names of the columns that rows of a schema have.
+func Columns(row *schema.Schema) (names []string) {
+	for _, c := range columnsOf(row) {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // split appends where the columns of a row end.
 func (f *form) split(ends []int, row []byte) ([]int, error) {
 	at := 0

@@ -271,6 +271,9 @@ func (r *runner) openFresh(ctx context.Context, me epoch.Identity) error {
 		}
 		return err
 	}
+	if err := r.checkNames(ctx, m); err != nil {
+		return err
+	}
 	begins, err := r.beginSources(ctx, m) // before anything is ended
 	if err != nil {
 		return err

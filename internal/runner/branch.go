@@ -263,6 +263,9 @@ func (r *runner) checkStart(ctx context.Context, me epoch.Identity) error {
 	if err := r.replaced(m); err != nil {
 		return err
 	}
+	if err := r.checkNames(ctx, m); err != nil {
+		return err
+	}
 	if err := r.findStarts(ctx, m); err != nil {
 		return err
 	}

@@ -88,6 +88,7 @@ func (r *runner) rewrites() map[string]epoch.RewriteMode {
 	return modes
 }
 
+// sinkSpec is the sink of a name in this build; nil: there is none.
 func (r *runner) sinkSpec(name string) *engine.SinkSpec {
 	for _, s := range r.o.Graph.Sinks() {
 		if s.Name == name {
