@@ -231,7 +231,7 @@ func (u *upgrading) begins() error {
 // plan prints the plan; a run is refused by itself.
 func (u *upgrading) plan(c *cobra.Command, job Job, p *place) error {
 	back := u.follow.Kind == epoch.Rollback
-	l := planning{begins: u.point(), drop: u.settings.Drop, gap: u.settings.Gap, replace: back, rollback: back, follows: true, backfill: u.follow.Backfill, trying: trying{sample: planSample, setAside: u.settings.SetAside}}
+	l := planning{begins: u.point(), drop: u.settings.Drop, gap: u.settings.Gap, replace: back || u.follow.Again, rollback: back, follows: true, backfill: u.follow.Backfill, version: job.Version(), trying: trying{sample: planSample, setAside: u.settings.SetAside}}
 	out, _, err := l.make(c.Context(), job, p)
 	if err != nil || u.json {
 		return err

@@ -74,11 +74,15 @@ func (c *comparison) build() {
 		return
 	}
 	l := c.line(BuildPart, c.Job)
+	allowed, would := "it runs all the same, as --replace allows", "--replace runs this build all the same, from where the job stands"
+	if c.Follows {
+		allowed, would = "it is brought back", "upgrade --again upgrades to this build once more; rollback goes back to its own state"
+	}
 	if c.Replace {
-		l.Note("replaced by " + c.Head.Build.String() + "; it runs all the same, as --replace allows")
+		l.Note("replaced by " + c.Head.Build.String() + "; " + allowed)
 		return
 	}
-	l.Add(Refused, c.Job+": this build was replaced; the job runs "+c.Head.Build.String(), "--replace runs this build all the same, from where the job stands")
+	l.Add(Refused, c.Job+": this build was replaced; the job runs "+c.Head.Build.String(), would)
 }
 
 func (c *comparison) line(part Part, name string) *Line {

@@ -84,6 +84,10 @@ var changes = []change{
 		refusals: []string{"--replace runs this build all the same"}},
 	{name: "a replaced build, all the same", head: replaced, build: epoch.Build{Version: "v1"}, replace: true,
 		notes: []string{"build spend: replaced by " + epoch.Build{Version: "v2"}.String() + "; it runs all the same, as --replace allows"}},
+	{name: "an upgrade to a replaced build", head: replaced, build: epoch.Build{Version: "v1"}, follows: true, want: []string{"build spend: refused: spend: this build was replaced; the job runs " + epoch.Build{Version: "v2"}.String()},
+		refusals: []string{"upgrade --again upgrades to this build once more"}},
+	{name: "an upgrade to a replaced build, once more", head: replaced, build: epoch.Build{Version: "v1"}, follows: true, replace: true,
+		notes: []string{"build spend: replaced by " + epoch.Build{Version: "v2"}.String() + "; it is brought back"}},
 	{name: "another build than the replaced one", head: replaced, build: epoch.Build{Version: "v3"}},
 
 	// States.
