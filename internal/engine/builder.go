@@ -26,7 +26,7 @@ func (g *Graph) Build() error {
 	g.dead.instantiate(in)
 	for _, s := range g.stages {
 		b.level = s.depth
-		s.start(b.instance(s.id))
+		s.lanes = len(s.start(b.instance(s.id)))
 	}
 	if len(g.states) > maxTables {
 		b.faults = append(b.faults, fmt.Sprintf("a job has at most %d states; this one has %d", maxTables, len(g.states)))

@@ -39,8 +39,11 @@ type stageSpec struct {
 	function string       // name of the function that gives the key
 	meaning  int          // of the key
 	times    []*EventTime // where the records have got their times
-	start    func(in *Instance) func(pieces []pieceOf)
+	// start makes a shard's instance and returns, for each lane that the stage's pieces
+	// come by, what applies those of one batch.
+	start func(in *Instance) (lanes []func(pieces []pieceOf))
 
+	lanes   int   // as start returns
 	origins []int // stages that records come from, 0 for the workers; sorted
 	depth   uint8 // level of what the stage puts out
 }

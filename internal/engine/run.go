@@ -139,10 +139,10 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 		s := &stageRun{run: r, spec: spec, ofEnd: 1}
 		for _, origin := range spec.origins {
 			if origin == 0 {
-				s.ofBatch++
+				s.ofBatch += spec.lanes
 			} else {
-				s.ofBatch += r.shards
-				s.ofEnd += r.shards
+				s.ofBatch += spec.lanes * r.shards
+				s.ofEnd += spec.lanes * r.shards
 			}
 		}
 		r.stages = append(r.stages, s)
@@ -155,7 +155,7 @@ func NewRun(g *Graph, o Options) (*Run, error) {
 				sh.marks = newWatermarks(g.times, o.Watermarks)
 				in.mark, in.clock = sh.marks.least(s.spec.times), o.Now
 			}
-			sh.apply = s.spec.start(in)
+			sh.lanes = s.spec.start(in)
 			sh.noteTick()
 			s.shards = append(s.shards, sh)
 			for _, t := range in.tables {

@@ -27,10 +27,11 @@ type batch struct {
 	seen       []int64 // by event time: the latest of the batch
 }
 
-// message is what a shard of a stage gets: one sender's part of a batch. The
-// sequencer's own word that an epoch ends has no piece.
+// message is what a shard of a stage gets: one sender's part of a batch, on one of the
+// stage's lanes. The sequencer's own word that an epoch ends has no piece.
 type message struct {
 	batch *batch
+	lane  int
 	piece pieceOf
 }
 
@@ -58,7 +59,7 @@ type shard struct {
 	stage *stageRun
 	in    *Instance
 	inbox chan message
-	apply func(pieces []pieceOf)
+	lanes []func(pieces []pieceOf) // what applies each
 
 	next    uint64 // the batch to be applied next
 	waiting map[uint64]*assembly
@@ -69,7 +70,7 @@ type shard struct {
 
 	// What the guarded steps work on: a method's value would be allocated anew
 	// with what it closes over, for each batch.
-	pieces  []pieceOf
+	pieces  [][]pieceOf
 	slice   int
 	encoded bool
 }
@@ -77,7 +78,7 @@ type shard struct {
 // assembly is a batch of which some parts have come.
 type assembly struct {
 	batch  *batch
-	pieces []pieceOf
+	pieces [][]pieceOf // by lane
 	got    int
 }
 
@@ -103,7 +104,10 @@ func (s *shard) loop() error {
 			if err := s.process(a); err != nil {
 				return err
 			}
-			*a = assembly{pieces: a.pieces[:0]}
+			for lane := range a.pieces {
+				a.pieces[lane] = a.pieces[lane][:0]
+			}
+			*a = assembly{pieces: a.pieces}
 			s.spare = append(s.spare, a)
 		}
 	}
@@ -147,14 +151,14 @@ func (s *shard) add(m message) {
 		if n := len(s.spare); n > 0 {
 			a, s.spare = s.spare[n-1], s.spare[:n-1]
 		} else {
-			a = new(assembly)
+			a = &assembly{pieces: make([][]pieceOf, len(s.lanes))}
 		}
 		a.batch = m.batch
 		s.waiting[m.batch.seq] = a
 	}
 	a.got++
 	if m.piece != nil {
-		a.pieces = append(a.pieces, m.piece)
+		a.pieces[m.lane] = append(a.pieces[m.lane], m.piece)
 	}
 }
 
@@ -186,7 +190,13 @@ func (s *shard) process(a *assembly) error {
 	return s.encode(encodeSlice)
 }
 
-func (s *shard) applyPieces() { s.apply(s.pieces) }
+func (s *shard) applyPieces() {
+	for lane, apply := range s.lanes {
+		if s.in.failed == nil {
+			apply(s.pieces[lane])
+		}
+	}
+}
 
 // endEpoch passes on what the tables have changed, and begins to encode it.
 func (s *shard) endEpoch(b *batch) error {
