@@ -75,7 +75,8 @@
 // ([Windowed.Fold]): [WindowTable.Results] has what each has come to, once,
 // [WindowTable.Firings] what it comes to on the way, and the table that it is has the
 // changes with each epoch. What comes too late goes to [Windowed.Late]; a record is in
-// all of its windows, or in none. In a Process,
+// all of its windows, or in none. Where one key has many records, [MergeAhead] folds
+// them before they are sent to it. In a Process,
 // [Setup.OnTimer] and [Setup.OnClock] give each key timers.
 //
 // # State

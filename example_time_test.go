@@ -152,6 +152,28 @@ func ExampleWindowTable_Firings() {
 	// {"value":"ann since 10:03: 1, early"}
 }
 
+// Ann makes most of the visits: those of a minute that are read together are counted where
+// they are read, and only the counts go to where hers are kept.
+func ExampleMergeAhead() {
+	d := visits()
+	defer d.clear()
+	job := sluice.NewJob("visits")
+	d.visits(job).
+		EventTime(Visit.Time, 10*time.Second).
+		KeyBy(Visit.Visitor).
+		Window(sluice.Tumbling(time.Minute), sluice.MergeAhead()).
+		FoldMerge(pages, (*Pages).Add, (*Pages).Merge).
+		Results().
+		Map(visitCount).
+		To("counted", file.Append[VisitCount](d.path("counted")))
+	d.run(job)
+	d.print("counted")
+	// Output:
+	// {"User":"bob","Start":"10:00:00","End":"10:01:00","N":3}
+	// {"User":"ann","Start":"10:00:00","End":"10:01:00","N":2}
+	// {"User":"ann","Start":"10:01:00","End":"10:02:00","N":1}
+}
+
 // Days are those of a time zone: where clocks are put back, one has 25 hours.
 func ExampleDays() {
 	d := newDesk()

@@ -67,6 +67,18 @@ func TestFaults(t *testing.T) {
 		{"sliding windows of no size", func(job *sluice.Job) {
 			ticks(job).Window(sluice.Sliding(0)).FoldMerge(bags, (*bag).add, (*bag).merge).Results().Discard()
 		}, []string{"Window: sliding windows: size 0s"}},
+		{"a merge ahead of what can't be merged", func(job *sluice.Job) {
+			ticks(job).Window(sluice.Tumbling(time.Second), sluice.MergeAhead()).Fold(bags, (*bag).add).Results().Discard()
+		}, []string{`state "bags": MergeAhead merges what parts of the records were folded to: use FoldMerge (`}},
+		{"a merge ahead with a stream of what is late", func(job *sluice.Job) {
+			w := ticks(job).Window(sluice.Tumbling(time.Second), sluice.MergeAhead())
+			w.Late().Discard()
+			w.FoldMerge(bags, (*bag).add, (*bag).merge).Results().Discard()
+		}, []string{"Late of a Window with MergeAhead, which merges records before it is known whether they are late, and only counts these: leave out one of the two ("}},
+		{"a merge ahead of values", func(job *sluice.Job) {
+			ticks(job).MapValues(func(t tick) int64 { return t.ID }).Window(sluice.Tumbling(time.Second), sluice.MergeAhead()).
+				FoldMerge(sluice.NewState[sluice.In[string], int64]("sums"), sumInt64, func(into, other *int64) { *into += *other }).Results().Discard()
+		}, []string{"Window: MergeAhead behind MapValues"}},
 		{"two sinks of one name", func(job *sluice.Job) {
 			s := numbers(job)
 			s.Map(func(n int64) command { return command{N: n} }).To("out", file.Append[command](dir+"/a"))

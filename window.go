@@ -119,7 +119,10 @@ func (w Windows) OnClock() Windows {
 // WindowOption is a setting of [Keyed.Window].
 type WindowOption func(*windowOptions)
 
-type windowOptions struct{ allowed time.Duration }
+type windowOptions struct {
+	allowed time.Duration
+	ahead   bool
+}
 
 // AllowedLateness has windows wait behind their end: until the watermark is so much
 // further, records still come into them. Defaults to 0.
@@ -127,25 +130,37 @@ func AllowedLateness(d time.Duration) WindowOption {
 	return func(o *windowOptions) { o.allowed = d }
 }
 
+// MergeAhead has records folded before they are sent to the shard that has their key: of
+// each batch a value for each key and window is sent, and merged there. A key that many
+// records have does not make one shard do most of the work then. Where few records of a
+// batch have a key in common it costs more than it saves.
+//
+// It takes [Windowed.FoldMerge], of a fold that comes to the same however records are
+// divided, and in whatever order the parts are merged: integers that are added up, the
+// largest, a set. A sum of floats may differ in its last digits, also in a replay. Of
+// sessions and sliding windows only records of one time are merged. Records that are late
+// are counted; there is no stream of them.
+//
+// The state is the same with it and without.
+func MergeAhead() WindowOption { return func(o *windowOptions) { o.ahead = true } }
+
 // Windowed is a keyed stream whose records stand in windows, to be folded there.
 type Windowed[K comparable, T any] struct {
 	keyed   *Keyed[K, T]
 	windows Windows
-	allowed time.Duration
-	late    *engine.Node[T]
-	at      site
-	bad     bool
-	folded  bool
+	windowOptions
+	late   *engine.Node[T]
+	at     site
+	bad    bool
+	folded bool
 }
 
 // Window puts the records into windows, by their event time.
 func (k *Keyed[K, T]) Window(windows Windows, opts ...WindowOption) *Windowed[K, T] {
 	w := &Windowed[K, T]{keyed: k, windows: windows, late: new(engine.Node[T]), at: callSite(), bad: k.bad}
-	var o windowOptions
 	for _, opt := range opts {
-		opt(&o)
+		opt(&w.windowOptions)
 	}
-	w.allowed = o.allowed
 	fault := func(format string, args ...any) {
 		w.bad = true
 		k.job.faultAt(w.at, format, args...)
@@ -155,10 +170,12 @@ func (k *Keyed[K, T]) Window(windows Windows, opts ...WindowOption) *Windowed[K,
 		fault("Window without windows; Tumbling and others make them")
 	case windows.err != nil:
 		fault("Window: %v", windows.err)
-	case o.allowed < 0:
-		fault("Window: an AllowedLateness of %s, expected at least 0", o.allowed)
-	case windows.d.Clock == window.ProcessingTime && o.allowed > 0:
+	case w.allowed < 0:
+		fault("Window: an AllowedLateness of %s, expected at least 0", w.allowed)
+	case windows.d.Clock == window.ProcessingTime && w.allowed > 0:
 		fault("Window: AllowedLateness of windows that go by the clock, which nothing is late for")
+	case w.ahead && !k.bad && !k.keyed.Direct():
+		fault("Window: MergeAhead behind MapValues, while records are merged before the KeyBy sends them: use Map before the KeyBy instead")
 	case windows.d.Clock == window.EventTime:
 		w.bad = k.faultIfUntimed(w.at, "Window") || w.bad
 	}
@@ -174,6 +191,9 @@ func (k *Keyed[K, T]) Window(windows Windows, opts ...WindowOption) *Windowed[K,
 // otherwise. Records without a time are among them. Without it they are dropped, and
 // counted.
 func (w *Windowed[K, T]) Late() *Stream[T] {
+	if w.ahead {
+		w.keyed.job.faultAt(w.at, "Late of a Window with MergeAhead, which merges records before it is known whether they are late, and only counts these: leave out one of the two")
+	}
 	s := streamAt(w.keyed.job, w.late, w.keyed.from)
 	if !w.bad {
 		s.times, s.mixed = w.keyed.keyed.Stage.Times(), w.keyed.mixed
@@ -241,6 +261,9 @@ func (w *Windowed[K, T]) fold[S any](state State[In[K], S], fold func(*S, T), me
 	if sliding && merge == nil {
 		job.faultAt(w.at, "state %q: sliding windows are put together of what they share: use FoldMerge", state.d.name)
 	}
+	if w.ahead && merge == nil {
+		job.faultAt(w.at, "state %q: MergeAhead merges what parts of the records were folded to: use FoldMerge", state.d.name)
+	}
 	value, err := schema.Of[S](state.d.name)
 	if err != nil {
 		job.fault("state %q: %v", state.d.name, err)
@@ -267,7 +290,7 @@ func (w *Windowed[K, T]) fold[S any](state State[In[K], S], fold func(*S, T), me
 	spec.Panes = shared
 	out.Table.spec, out.times = spec, k.keyed.Stage.Times()
 	engine.AddWindows(job.graph, k.keyed, &engine.WindowSpec[K, S, T]{
-		Table: spec, Windows: w.windows.d, Allowed: w.allowed.Microseconds(), Fold: fold, Merge: merge,
+		Table: spec, Windows: w.windows.d, Allowed: w.allowed.Microseconds(), Fold: fold, Merge: merge, Ahead: w.ahead,
 		Results: out.results, Firings: out.firings, Late: w.late,
 	})
 	return out

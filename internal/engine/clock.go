@@ -30,7 +30,9 @@ func (s *shard) beginEpoch(b *batch) error {
 			return err
 		}
 	}
-	s.in.flush(b)
+	if err := s.flush(b); err != nil {
+		return err
+	}
 	b.epoch.finish()
 	return s.encode(encodeSlice)
 }

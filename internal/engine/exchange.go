@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicestream/sluice/internal/epoch"
 	"github.com/sluicestream/sluice/schema"
@@ -12,7 +13,13 @@ import (
 type Keyed[K comparable, T any] struct {
 	Stage *Stage[K]
 	Node  *Node[T]
+
+	exchange *exchange[K, T] // nil: the records are no longer what the KeyBy has sent
 }
+
+// Direct tells whether the records are those that the KeyBy sends, so that they can be
+// folded before that.
+func (k Keyed[K, T]) Direct() bool { return k.exchange != nil }
 
 // Stage is the typed half of a keyed stage: what all operators of it share.
 type Stage[K comparable] struct {
@@ -58,10 +65,24 @@ func SlotsOf(shard, n int) epoch.Slots {
 	return epoch.Slots{First: epoch.Slot(first), Last: epoch.Slot(next - 1)}
 }
 
-// exchange sends records from where they are to the shard that owns their key.
+// exchange sends records from where they are to the shard that owns their key, and in
+// the place of records what they were folded to ahead.
 type exchange[K comparable, T any] struct {
 	key     func(T) K
 	records *lane[K, T]
+
+	foldedAhead []foldedAhead[K, T]
+}
+
+// foldedAhead is an operator whose records are folded in the sender already. It gets what
+// comes of that by a lane of its own.
+type foldedAhead[K comparable, T any] struct {
+	// sender returns what takes the records in an instance that they are sent from.
+	sender func(in *Instance, lane int) func(key K, v *T)
+	// start makes the shard's end of the lane.
+	start func(in *Instance) func(pieces []pieceOf)
+	// table is the operator's in a shard.
+	table func(in *Instance) tableHandle
 }
 
 // KeyBy adds a keyed stage that the records of from reach by their key.
@@ -79,7 +100,13 @@ func KeyBy[K comparable, T any](g *Graph, from *Node[T], keys *schema.Key[K], ke
 	x := &exchange[K, T]{key: key, records: newLane(stage, copyOf)}
 	g.stages = append(g.stages, &stageSpec{id: stage.id, key: keys.Schema(), function: function, times: times, start: x.start})
 	from.Consume(x.sender)
-	return Keyed[K, T]{stage, x.records.node}, nil
+	return Keyed[K, T]{stage, x.records.node, x}, nil
+}
+
+// sendsRecords tells whether records themselves are sent: somebody takes them who does
+// not fold them ahead.
+func (x *exchange[K, T]) sendsRecords() bool {
+	return len(x.foldedAhead) == 0 || len(x.records.node.consumers) > len(x.foldedAhead)
 }
 
 // sender returns what takes the records in an instance that they are sent from.
@@ -89,9 +116,24 @@ func (x *exchange[K, T]) sender(in *Instance) func(*T) {
 			in.build.reaches(in, x.records.stage.id)
 			return func(*T) {}
 		}
-		records := x.records.writer(in, 0)
-		in.writers = append(in.writers, records)
-		return func(v *T) { records.put(in.next(), x.key(*v), in.time, v) }
+		var takes []func(key K, v *T)
+		if x.sendsRecords() {
+			records := x.records.writer(in, len(takes))
+			in.writers = append(in.writers, records)
+			if len(x.foldedAhead) == 0 {
+				return func(v *T) { records.put(in.next(), x.key(*v), in.time, v) }
+			}
+			takes = append(takes, func(key K, v *T) { records.put(in.next(), key, in.time, v) })
+		}
+		for _, a := range x.foldedAhead {
+			takes = append(takes, a.sender(in, len(takes)))
+		}
+		return func(v *T) {
+			key := x.key(*v)
+			for _, take := range takes {
+				take(key, v)
+			}
+		}
 	})
 }
 
@@ -101,8 +143,18 @@ func (x *exchange[K, T]) start(in *Instance) (lanes []func(pieces []pieceOf)) {
 	key := x.records.stage.keyContext(in)
 	in.keyInHand = func() string { return fmt.Sprint(key.Key) }
 	push := x.records.node.instantiate(in)
-	records := x.records.applier(in, in.tables, push)
-	records.hot = new(hotKeys[K])
-	in.hot, lanes = records.hot.list, append(lanes, records.apply)
+	if x.sendsRecords() {
+		tables := slices.Clone(in.tables)
+		for _, a := range x.foldedAhead {
+			table := a.table(in)
+			tables = slices.DeleteFunc(tables, func(t tableHandle) bool { return t == table })
+		}
+		records := x.records.applier(in, tables, push)
+		records.hot = new(hotKeys[K])
+		in.hot, lanes = records.hot.list, append(lanes, records.apply)
+	}
+	for _, a := range x.foldedAhead {
+		lanes = append(lanes, a.start(in))
+	}
 	return lanes
 }

@@ -24,7 +24,8 @@ const (
 	hotKeyBytes = 80
 )
 
-// HotKey is a key that many of an operator's records have had of late.
+// HotKey is a key that many of an operator's records have had of late. Those that are
+// folded before they are sent don't count: they make no shard do more than others.
 type HotKey struct {
 	// Operator is the name of the first operator behind the KeyBy.
 	Operator string

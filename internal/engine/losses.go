@@ -10,7 +10,7 @@ import (
 	"github.com/sluicestream/sluice/internal/epoch"
 )
 
-// losses count, in one shard, the records of an epoch that an operator has got and could
+// losses count, in one shard or sender, the records of an epoch that an operator has got and could
 // not use; beside them stands the latest time of those that came into its windows.
 type losses struct {
 	operator string
@@ -37,19 +37,24 @@ type timeCounts struct {
 // lost adds what a shard has counted, which begins anew.
 func (e *Epoch) lost(all []*losses) {
 	for _, l := range all {
-		if l.late > 0 || l.untimed > 0 {
-			e.counts.mu.Lock()
-			e.counts.late = plus(e.counts.late, l.operator, l.late)
-			e.counts.untimed = plus(e.counts.untimed, l.operator, l.untimed)
-			e.counts.mu.Unlock()
-			l.late, l.untimed = 0, 0
-		}
-		if l.seen != connector.NoTime {
-			e.counts.mu.Lock()
-			e.counts.see(l.operator, l.seen)
-			e.counts.mu.Unlock()
-			l.seen = connector.NoTime
-		}
+		e.lose(l)
+	}
+}
+
+// lose adds what was counted of an operator, which begins anew.
+func (e *Epoch) lose(l *losses) {
+	if l.late > 0 || l.untimed > 0 {
+		e.counts.mu.Lock()
+		e.counts.late = plus(e.counts.late, l.operator, l.late)
+		e.counts.untimed = plus(e.counts.untimed, l.operator, l.untimed)
+		e.counts.mu.Unlock()
+		l.late, l.untimed = 0, 0
+	}
+	if l.seen != connector.NoTime {
+		e.counts.mu.Lock()
+		e.counts.see(l.operator, l.seen)
+		e.counts.mu.Unlock()
+		l.seen = connector.NoTime
 	}
 }
 

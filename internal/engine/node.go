@@ -7,8 +7,8 @@ import (
 // Node is a typed point of a job's graph. What arrives there goes to each
 // consumer, in the order in which they were added. A consumer is a factory: it
 // is called once for each worker or shard that the node is part of, and returns
-// the function that takes the values there. So what runs per record is a chain
-// of plain function calls, each knowing its types.
+// the function that takes the values there; nil if they need not come. So what
+// runs per record is a chain of plain function calls, each knowing its types.
 type Node[T any] struct {
 	consumers []func(*Instance) func(*T)
 }
@@ -24,9 +24,11 @@ func (n *Node[T]) NeedsCopies() bool { return len(n.consumers) > 1 }
 
 // instantiate returns the function that takes the node's values in in.
 func (n *Node[T]) instantiate(in *Instance) func(*T) {
-	outs := make([]func(*T), len(n.consumers))
-	for i, c := range n.consumers {
-		outs[i] = c(in)
+	outs := make([]func(*T), 0, len(n.consumers))
+	for _, c := range n.consumers {
+		if out := c(in); out != nil {
+			outs = append(outs, out)
+		}
 	}
 	switch len(outs) {
 	case 0:
@@ -95,6 +97,9 @@ type Instance struct {
 
 	warmth byte // so that loads ahead of their use have a use
 
+	merging    bool      // what was folded ahead is merged: what fails is no record's
+	foldsAhead []folding // what folds records before they are sent
+	folding    folding   // which of these does so at the moment; nil: none
 	writers    []writer
 	tables     []tableHandle
 	clocks     []*runTimes  // of a worker
@@ -118,6 +123,22 @@ type writer interface {
 	drop(record uint64)
 	// flush hands the batch's part on.
 	flush(b *batch)
+}
+
+// folding folds records before they are sent.
+type folding interface {
+	// settle folds what has not been folded yet.
+	settle()
+	// blamed tells of the record that is being folded.
+	blamed() (operator, key string, place Place)
+}
+
+// settle folds what is left of a batch to be folded before it is sent. Nothing of it can
+// be taken back any more.
+func (in *Instance) settle() {
+	for _, f := range in.foldsAhead {
+		f.settle()
+	}
 }
 
 // next is the place of what the record in hand puts out next.

@@ -83,12 +83,12 @@ func panesOnly[K comparable, S any](t *TableSpec[In[K], S], windows *window.Defi
 	}
 }
 
-// take folds a record into the pane of its time.
-func (p *sharing[K, S, T]) take(v *T) {
+// take puts what has come into the pane of its time.
+func (p *sharing[K, S, T]) take(a taken[S, T]) {
 	p.in.operator = p.Table.Operator
 	t, ok := p.time()
 	if !ok {
-		p.lose(v, &p.losses.untimed)
+		p.lose(a, &p.losses.untimed)
 		return
 	}
 	if !p.pane.Holds(t) && !p.find(t) {
@@ -96,15 +96,14 @@ func (p *sharing[K, S, T]) take(v *T) {
 		return
 	}
 	if p.closed(p.pane.first) {
-		p.lose(v, &p.losses.late)
+		p.lose(a, &p.losses.late)
 		return
 	}
 	p.see(t)
 	at := windowOf(p.pane.Span)
 	n, e := p.table.enterRow(windowHash(p.key.Hash, at), In[K]{p.key.Key, at})
 	isNew := !e.present
-	p.Fold(&e.value, *v)
-	p.table.put(e)
+	p.add(e, a)
 	if isNew {
 		p.enter(p.key.Key, n)
 	}

@@ -67,7 +67,7 @@ func newWindowing(t testing.TB, d *window.Definition, allowed int64, shared bool
 		return func(r *Result[int64, total]) { w.results = append(w.results, *r) }
 	})
 	late.Consume(func(*Instance) func(*float64) { return func(*float64) { w.late++ } })
-	AddWindows(g, Keyed[int64, float64]{stage, node}, &WindowSpec[int64, total, float64]{
+	AddWindows(g, Keyed[int64, float64]{Stage: stage, Node: node}, &WindowSpec[int64, total, float64]{
 		Table: w.spec, Windows: d, Allowed: allowed, Fold: (*total).add, Merge: (*total).merge, Results: results, Late: late,
 	})
 	w.run = &Run{graph: g, shards: 1, changes: newFreeList[*state.Changes](2), rows: newFreeList[*outbox.Rows](1)}

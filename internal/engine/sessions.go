@@ -7,8 +7,8 @@ import (
 	"github.com/sluicestream/sluice/connector"
 )
 
-// takeSession folds a record into the session of its key that it belongs to: one that
-// it begins, one that it extends, or the one that several become by it.
+// takeSession puts a record into the session of its key that it belongs to: one that it
+// begins, one that it extends, or the one that several become by it.
 //
 // A session ends a gap behind its last record, by the gap that was in force when that
 // came.
@@ -17,11 +17,11 @@ import (
 // open, or if one is that it would have come into. So a session that is closed has to be
 // held for a gap longer only, until no record can come any more that is not late and would
 // have been in it.
-func (w *windows[K, S, T]) takeSession(v *T) {
+func (w *windows[K, S, T]) takeSession(a taken[S, T]) {
 	w.in.operator = w.Table.Operator
 	t, ok := w.time()
 	if !ok {
-		w.lose(v, &w.losses.untimed)
+		w.lose(a, &w.losses.untimed)
 		return
 	}
 	own, ok := w.Windows.One(t)
@@ -30,7 +30,7 @@ func (w *windows[K, S, T]) takeSession(v *T) {
 		return
 	}
 	if w.closed(own.End) || t <= w.lateBefore && w.lateBefore != connector.NoTime {
-		w.lose(v, &w.losses.late)
+		w.lose(a, &w.losses.late)
 		return
 	}
 	over, closed := w.over[:0], false
@@ -44,14 +44,13 @@ func (w *windows[K, S, T]) takeSession(v *T) {
 	}
 	w.over = over
 	if closed {
-		w.lose(v, &w.losses.late)
+		w.lose(a, &w.losses.late)
 		return
 	}
 	w.see(t)
 	if len(over) == 0 {
 		n, e := w.table.enterRow(w.key.Hash, In[K]{w.key.Key, windowOf(own)})
-		w.Fold(&e.value, *v)
-		w.table.put(e)
+		w.add(e, a)
 		w.due.add(w.next(own.End), n)
 		w.changed(e, n)
 		return
@@ -72,7 +71,7 @@ func (w *windows[K, S, T]) takeSession(v *T) {
 	}
 	was := first.row.Window.End
 	w.table.move(first, over[0], In[K]{w.key.Key, windowOf(own.Cover(spanOf(first.row.Window)))})
-	w.Fold(&first.value, *v)
+	w.add(first, a)
 	if w.firings != nil && was != first.row.Window.End { // it may have been put out where it ended before
 		w.due.add(w.next(int64(first.row.Window.End)), over[0])
 	}

@@ -186,7 +186,9 @@ func (s *shard) process(a *assembly) error {
 			return err
 		}
 	}
-	in.flush(a.batch)
+	if err := s.flush(a.batch); err != nil {
+		return err
+	}
 	return s.encode(encodeSlice)
 }
 
@@ -198,6 +200,17 @@ func (s *shard) applyPieces() {
 	}
 }
 
+// flush hands on what the shard has put out of a batch.
+func (s *shard) flush(b *batch) error {
+	if err := s.guard(s.settle); err != nil {
+		return err
+	}
+	s.in.flush(b)
+	return nil
+}
+
+func (s *shard) settle() { s.in.settle() }
+
 // endEpoch passes on what the tables have changed, and begins to encode it.
 func (s *shard) endEpoch(b *batch) error {
 	defer b.epoch.paused(s.stage.run.o.Env.Clock.Now())
@@ -207,7 +220,9 @@ func (s *shard) endEpoch(b *batch) error {
 	if err := s.guard(s.emitChanges); err != nil {
 		return err
 	}
-	s.in.flush(b)
+	if err := s.flush(b); err != nil {
+		return err
+	}
 	s.noteTick()
 	b.epoch.lost(s.in.losses)
 	s.ended = b.epoch
@@ -230,7 +245,9 @@ func (s *shard) endStep(b *batch) error {
 	if err := s.guard(s.emitChanges); err != nil {
 		return err
 	}
-	s.in.flush(b)
+	if err := s.flush(b); err != nil {
+		return err
+	}
 	for _, t := range s.in.tables {
 		t.endStep()
 	}
@@ -297,11 +314,14 @@ func (in *Instance) describe(operator string, cause error) error {
 	if state, isState := cause.(*StateError); isState {
 		return state
 	}
+	if in.folding != nil {
+		return in.describeFolding(cause)
+	}
 	if in.emitting != nil {
 		state, row := in.emitting()
 		return &StateError{State: state, Key: row, Cause: cause}
 	}
-	if in.batch == nil || in.batch.end || in.batch.stepEnd || in.batch.begin != nil || in.batch.edits != nil || in.firing {
+	if in.batch == nil || in.batch.end || in.batch.stepEnd || in.batch.begin != nil || in.batch.edits != nil || in.firing || in.merging {
 		e := &StateError{State: in.operator, Cause: cause}
 		if in.keyInHand != nil {
 			e.Key = in.keyInHand()
@@ -319,4 +339,15 @@ func (in *Instance) describe(operator string, cause error) error {
 		}
 	}
 	return e
+}
+
+// describeFolding names the record, or behind a table the key, that is being folded before
+// it is sent.
+func (in *Instance) describeFolding(cause error) error {
+	operator, key, place := in.folding.blamed()
+	b, i := in.batch, place.record()
+	if i >= uint64(len(b.offsets)) {
+		return &StateError{State: operator, Key: key, Cause: cause}
+	}
+	return &RecordError{Source: in.run.graph.sources[b.source].name, Partition: b.partition, Offset: b.offsets[i], Operator: operator, Key: key, Cause: cause}
 }

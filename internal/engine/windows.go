@@ -23,6 +23,9 @@ type WindowSpec[K comparable, S, T any] struct {
 	// later window's being the other's; nil: that can't be done.
 	Fold  func(*S, T)
 	Merge func(*S, *S)
+	// Ahead tells that records are folded before they are sent to the key's shard, and
+	// what comes of that is merged there. Merge is needed, and Late gets nothing then.
+	Ahead bool
 	// Results is where what a window has come to arrives, once it can't change any more.
 	Results *Node[Result[K, S]]
 	// Firings is where it arrives before that, too.
@@ -38,15 +41,19 @@ type Result[K comparable, S any] struct {
 	Value  S
 }
 
+// succession is the definitions in force, given how far the windows have come.
+func (w *WindowSpec[K, S, T]) succession(at epoch.Windows) window.Succession {
+	if at.Succession != nil {
+		return *at.Succession
+	}
+	return window.Begin(w.Windows)
+}
+
 // last is where the last window ends that a time up to the latest one seen is in.
 func (w *WindowSpec[K, S, T]) last(at epoch.Windows) int64 {
 	seen := int64(at.Seen)
-	succession := window.Begin(w.Windows)
-	if at.Succession != nil {
-		succession = *at.Succession
-	}
 	end := seen + 1
-	spans, _ := succession.Append(nil, seen)
+	spans, _ := w.succession(at).Append(nil, seen)
 	for _, s := range spans {
 		end = max(end, s.End)
 	}
@@ -74,32 +81,47 @@ func AddWindows[K comparable, S, T any](g *Graph, keyed Keyed[K, T], spec *Windo
 		spec.Table.decodeRow = panesOnly(spec.Table, spec.Windows)
 	}
 	g.windowed = append(g.windowed, &windowedSpec{spec.Table.Operator, keyed.Stage.Times, spec.processing(), spec.Allowed, spec.last})
+	takes := func(in *Instance) func(taken[S, T]) {
+		return sharedPart(in, spec, "windows", func() func(taken[S, T]) { return openWindows(in, keyed, spec) })
+	}
 	keyed.Node.Consume(func(in *Instance) func(*T) {
-		w := &windows[K, S, T]{
-			WindowSpec: spec, in: in, key: keyed.Stage.keyContext(in), table: spec.Table.table(in),
-			late: spec.Late.instantiate(in), due: newDues(),
+		take := takes(in)
+		if spec.Ahead {
+			return nil
 		}
-		if spec.Results.Consumed() {
-			w.results = spec.Results.instantiate(in)
-		}
-		w.firings = openFirings(in, spec.Firings)
-		if in.build != nil {
-			return func(*T) {}
-		}
-		w.losses = in.lossesOf(spec.Table.Operator)
-		w.begin()
-		if spec.Table.Panes {
-			p := sharePanes(w)
-			in.timed = append(in.timed, p)
-			return p.take
-		}
-		w.table.whenLoaded, w.table.meets = w.loaded, w.meets
-		in.timed = append(in.timed, w)
-		if spec.Windows.Kind == window.SessionKind {
-			return w.takeSession
-		}
-		return w.take
+		return func(v *T) { take(taken[S, T]{record: v}) }
 	})
+	if spec.Ahead {
+		foldAhead(keyed.exchange, spec, takes)
+	}
+}
+
+// openWindows makes the operator in one shard, and returns what takes things there.
+func openWindows[K comparable, S, T any](in *Instance, keyed Keyed[K, T], spec *WindowSpec[K, S, T]) func(taken[S, T]) {
+	w := &windows[K, S, T]{
+		WindowSpec: spec, in: in, key: keyed.Stage.keyContext(in), table: spec.Table.table(in),
+		late: spec.Late.instantiate(in), due: newDues(),
+	}
+	if spec.Results.Consumed() {
+		w.results = spec.Results.instantiate(in)
+	}
+	w.firings = openFirings(in, spec.Firings)
+	if in.build != nil {
+		return func(taken[S, T]) {}
+	}
+	w.losses = in.lossesOf(spec.Table.Operator)
+	w.begin()
+	if spec.Table.Panes {
+		p := sharePanes(w)
+		in.timed = append(in.timed, p)
+		return p.take
+	}
+	w.table.whenLoaded, w.table.meets = w.loaded, w.meets
+	in.timed = append(in.timed, w)
+	if spec.Windows.Kind == window.SessionKind {
+		return w.takeSession
+	}
+	return w.take
 }
 
 // windows is the operator in one shard.
@@ -132,16 +154,17 @@ type windows[K comparable, S, T any] struct {
 
 // begin has the windows go on from where they stand.
 func (w *windows[K, S, T]) begin() {
-	at := epoch.Manifest{Windows: w.in.run.o.Windows}.WindowsOf(w.Table.Operator)
+	at := w.in.run.windowsOf(w.Table.Operator)
 	w.closedBefore, w.lateBefore, w.seenBefore = int64(at.Closed), int64(at.Late), int64(at.Seen)
-	succession := window.Begin(w.Windows)
-	if at.Succession != nil {
-		succession = *at.Succession
-	}
-	w.finder = succession.Finder()
+	w.finder = w.succession(at).Finder()
 	if w.firings != nil {
 		w.firings.passed = max(w.closedBefore, w.now())
 	}
+}
+
+// windowsOf is how far an operator's windows had come when the run began.
+func (r *Run) windowsOf(operator string) epoch.Windows {
+	return epoch.Manifest{Windows: r.o.Windows}.WindowsOf(operator)
 }
 
 // now is the time that windows close by.
@@ -181,20 +204,20 @@ func (w *windows[K, S, T]) see(t int64) {
 	}
 }
 
-func (w *windows[K, S, T]) take(v *T) {
+func (w *windows[K, S, T]) take(a taken[S, T]) {
 	w.in.operator = w.Table.Operator
 	t, ok := w.time()
 	if !ok {
-		w.lose(v, &w.losses.untimed)
+		w.lose(a, &w.losses.untimed)
 		return
 	}
 	if span, ok := w.finder.One(t); ok {
 		if w.closed(span.End) {
-			w.lose(v, &w.losses.late)
+			w.lose(a, &w.losses.late)
 			return
 		}
 		w.see(t)
-		w.fold(windowOf(span), v)
+		w.put(windowOf(span), a)
 		return
 	}
 	if w.found, ok = w.finder.Append(w.found[:0], t); !ok {
@@ -204,25 +227,29 @@ func (w *windows[K, S, T]) take(v *T) {
 	// A record is in all of its windows, or in none and late: so is one whose windows are
 	// those of a definition that is no more.
 	if len(w.found) == 0 {
-		w.lose(v, &w.losses.late)
+		w.lose(a, &w.losses.late)
 		return
 	}
 	for _, span := range w.found {
 		if w.closed(span.End) {
-			w.lose(v, &w.losses.late)
+			w.lose(a, &w.losses.late)
 			return
 		}
 	}
 	w.see(t)
 	for _, span := range w.found {
-		w.fold(windowOf(span), v)
+		w.put(windowOf(span), w.again(a))
 	}
 }
 
 // lose gives a record to whoever wants what is late.
-func (w *windows[K, S, T]) lose(v *T, count *int64) {
+func (w *windows[K, S, T]) lose(a taken[S, T], count *int64) {
+	if a.record == nil {
+		*count += a.partial.records
+		return
+	}
 	*count++
-	w.late(v)
+	w.late(a.record)
 }
 
 // meets is the hash of the entry that a key's next record is likely to meet.
@@ -233,12 +260,12 @@ func (w *windows[K, S, T]) meets(key uint64) uint64 {
 	return windowHash(key, w.last)
 }
 
-func (w *windows[K, S, T]) fold(at Window, v *T) {
+// put puts what has come into a window.
+func (w *windows[K, S, T]) put(at Window, a taken[S, T]) {
 	w.last = at
 	n, e := w.table.enterRow(windowHash(w.key.Hash, at), In[K]{w.key.Key, at})
 	isNew := !e.present
-	w.Fold(&e.value, *v)
-	w.table.put(e)
+	w.add(e, a)
 	if isNew {
 		w.due.add(w.next(int64(at.End)), n)
 	}

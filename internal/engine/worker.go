@@ -47,13 +47,16 @@ func (w *worker) loop() error {
 func (w *worker) process(j job) error {
 	w.in.batch = j.head
 	skip := w.run.skips(j.head)
-	for i, n := 0, len(j.input.Records); i < n; {
+	for i := 0; ; {
 		failed, err := w.feed(j, i, skip)
 		if err == nil {
 			break
 		}
 		if errors.Is(err, connector.ErrUnavailable) {
 			return &SourceError{w.run.graph.sources[j.head.source].name, j.head.partition, err}
+		}
+		if w.in.folding != nil { // others were folded to one value with a part of it
+			return err
 		}
 		if err := w.reject(j, failed, err); err != nil {
 			return err
@@ -73,12 +76,17 @@ func (w *worker) process(j job) error {
 	return nil
 }
 
-// feed takes the records from number from on, and returns the number of the
-// first that fails, with the cause.
+// feed takes the records from number from on to the batch's end, and returns the number
+// of the first that fails, with the cause.
 func (w *worker) feed(j job, from int, skip map[int64]*RecordError) (i int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = w.failure(j, i, "", &PanicError{Value: fmt.Sprint(p), Stack: string(debug.Stack())})
+			cause := &PanicError{Value: fmt.Sprint(p), Stack: string(debug.Stack())}
+			if w.in.folding != nil {
+				err = w.in.describeFolding(cause)
+			} else {
+				err = w.failure(j, i, "", cause)
+			}
 		}
 	}()
 	in, feed := w.in, w.feeds[j.head.source]
@@ -97,6 +105,7 @@ func (w *worker) feed(j job, from int, skip map[int64]*RecordError) (i int, err 
 			return i, w.failure(j, i, in.blame, in.failed)
 		}
 	}
+	in.settle()
 	return i, nil
 }
 

@@ -105,7 +105,7 @@ func progressFamilies() []family {
 			}},
 		{"sluice_barrier_pause_seconds", "How long an epoch's end kept the slowest shard from its records.", gauge,
 			nil, func(s vitals.Snapshot, emit emit) { emit(value{histogram: &s.Pauses}) }},
-		{"sluice_hot_key_share", "Share, 0 to 1, of an operator's sampled records that its hottest keys take: at most 10 keys of an operator, each with 0.02 at the least.", gauge,
+		{"sluice_hot_key_share", "Share, 0 to 1, of an operator's sampled records that its hottest keys take: at most 10 keys of an operator, each with 0.02 at the least. Records that are merged ahead don't count.", gauge,
 			[]string{"operator", "key"}, emitHotKeys},
 	}
 }
