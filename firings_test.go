@@ -25,12 +25,12 @@ func firedOf(f sluice.Firing[string, bag]) fired {
 }
 
 // firingsJob puts ticks into windows, whose firings and results it puts out.
-func firingsJob(dir string, windows sluice.Windows, lateness, allowed, early time.Duration) *sluice.Job {
+func firingsJob(dir string, windows sluice.Windows, lateness, early time.Duration, opts ...sluice.WindowOption) *sluice.Job {
 	job := sluice.NewJob("firings")
 	table := job.From("ticks", file.JSONLines[tick]("unused.jsonl")).
 		EventTime(tick.time, lateness).
 		KeyBy(tick.key).
-		Window(windows, sluice.AllowedLateness(allowed)).
+		Window(windows, opts...).
 		FoldMerge(bags, (*bag).add, (*bag).merge)
 	table.Firings(early).Map(firedOf).To("firings", file.Append[fired](dir+"/firings"))
 	table.Results().Map(rowOf).To("results", file.Append[windowed](dir+"/results"))
@@ -159,7 +159,11 @@ func TestFirings(t *testing.T) {
 					lateness := time.Duration(r.IntN(3)) * time.Second
 					m := c.m
 					m.lateness, m.allowed, m.early, m.mark = lateness.Microseconds(), allowed.Microseconds(), early.Microseconds(), noMark
-					test := sluicetest.New(t, firingsJob(t.TempDir(), c.windows, lateness, allowed, early))
+					opts := []sluice.WindowOption{sluice.AllowedLateness(allowed)}
+					if r.IntN(2) == 0 {
+						opts = append(opts, sluice.MergeAhead())
+					}
+					test := sluicetest.New(t, firingsJob(t.TempDir(), c.windows, lateness, early, opts...))
 					clock, id := int64(-20*second), int64(0) // some lie before 1970
 					counts := map[string]int{}
 					missing := func() bool {
@@ -206,7 +210,7 @@ func TestLastFiringIsTheResult(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 8))
-	test := sluicetest.New(t, firingsJob(t.TempDir(), sluice.Tumbling(4*time.Second), time.Second, 6*time.Second, time.Second))
+	test := sluicetest.New(t, firingsJob(t.TempDir(), sluice.Tumbling(4*time.Second), time.Second, time.Second, sluice.AllowedLateness(6*time.Second), sluice.MergeAhead()))
 	clock, id := int64(0), int64(0)
 	for range 15 {
 		test.Options(func(o *sluice.Options) { o.Shards, o.Workers, o.BatchRecords = 1+r.IntN(4), 1+r.IntN(3), 1+r.IntN(30) })
