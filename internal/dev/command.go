@@ -84,9 +84,6 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // settle checks what was given, and returns the topics to be made.
 func (f *flags) settle() (topics []embedded.Topic, err error) {
-	if f.folder == "" {
-		return nil, usagef("--folder: its path is empty; name a folder")
-	}
 	for _, text := range f.topics {
 		t, err := parseTopic(text)
 		if err != nil {
