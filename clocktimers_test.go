@@ -73,3 +73,36 @@ func TestClock(t *testing.T) {
 	}
 	test.replays()
 }
+
+// TestEarlyByTheClock has windows of the clock be put out early: an epoch begins for it
+// without any input.
+func TestEarlyByTheClock(t *testing.T) {
+	t.Parallel()
+	test := newTimesTest(t, 0)
+	test.build = func() *sluice.Job {
+		job := sluice.NewJob("times")
+		job.From("ticks", test.pond).EventTime(tick.time, 0).KeyBy(tick.key).
+			Window(sluice.Tumbling(4*time.Second).OnClock()).
+			Fold(bags, (*bag).add).
+			Firings(2*time.Second).
+			Map(func(f sluice.Firing[string, bag]) string {
+				return fmt.Sprintf("%s %v", f.Timing, f.Value.IDs)
+			}).
+			To("results", file.Append[string](test.dir+"/fired"))
+		return job
+	}
+	test.start()
+	test.feed("0", 1)
+	epochs := test.read(1)
+	for i, d := range []time.Duration{3 * time.Second, 2 * time.Second} {
+		test.pass(d)
+		if e := test.epoch(epochs + i); e.Records != 0 {
+			t.Errorf("an epoch of the clock alone has %d records", e.Records)
+		}
+	}
+	test.end()
+	if fired, want := fmt.Sprint(readRows[struct{ Value string }](t, test.dir+"/fired")), "[{early [0]} {on time [0]}]"; fired != want {
+		t.Errorf("fired are %s, expected %s", fired, want)
+	}
+	test.replays()
+}

@@ -218,6 +218,11 @@ func TestWindowsAgreeWithABatch(t *testing.T) {
 						o.Shards, o.Workers, o.BatchRecords = 1+r.IntN(4), 1+r.IntN(3), 1+r.IntN(9)
 					})
 					before := len(all)
+					if r.IntN(4) == 0 { // the watermark passes much at once
+						for p := range clock {
+							clock[p] += 30 * second
+						}
+					}
 					for p := range partitions {
 						var feed []tick
 						for range r.IntN(30) {

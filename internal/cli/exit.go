@@ -30,7 +30,7 @@ var exits = []exit{
 	{exitError, "error"},
 	{exitUsage, "wrong usage"},
 	{exitDiffers, "what was compared differs"},
-	{exitPending, "stopped with deliveries pending (the next run makes them first)"},
+	{exitPending, "stopped with deliveries pending"},
 	{11, "fenced by another process"},
 	{12, "superseded by another build or branch"},
 	{13, "this build doesn't fit the stored state"},

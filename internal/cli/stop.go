@@ -118,9 +118,12 @@ func (s stopping) ask(c *cobra.Command, p *place, name string) error {
 	if err != nil {
 		return err
 	}
-	out.Sealed, out.Ended, out.Gone, out.Epoch, out.Pending = false, true, after.gone(), after.head.Epoch, pendingOf(after.head)
+	out.Sealed, out.Ended, out.Gone, out.Epoch, out.Pending = after.sealed, !after.sealed, after.gone(), after.head.Epoch, pendingOf(after.head)
 	if s.to == "" {
 		return out.write(c)
+	}
+	if after.sealed {
+		return fmt.Errorf("%s has ended in the middle of a cut: its branch was sealed at epoch %d, and nobody read up to there; run it, and ask again", job.Name(), out.Epoch)
 	}
 	if after.head.Request < request.N {
 		return fmt.Errorf("%s has ended before it had read up to there; it stands at epoch %d. Its log says why; run it, and ask again", job.Name(), out.Epoch)
@@ -173,9 +176,14 @@ func offsetsOf(m epoch.Manifest) map[string]map[string]int64 {
 	return all
 }
 
+// sealedFor is for how long a sealed branch whose owner has ended is looked at until
+// nobody is taken to go on.
+const sealedFor = 5 * time.Second
+
 // awaitEnd waits until the job's owner has let go. A request that it calls not met is an
 // error.
 func awaitEnd(ctx context.Context, e *env.Env, job *epoch.Job, request epoch.Request, most time.Duration) (o ownership, err error) {
+	var sealed time.Time // since when nobody owns a branch that was sealed
 	ended, err := await(ctx, e.Clock, most, func() (bool, error) {
 		if o, err = ownershipOf(ctx, job); err == nil && o.ended() {
 			o, err = ownershipOf(ctx, job) // its last epoch may have come between head and heartbeat
@@ -188,7 +196,15 @@ func awaitEnd(ctx context.Context, e *env.Env, job *epoch.Job, request epoch.Req
 				return false, fmt.Errorf("%s: request %d is not met: %s", job.Name(), u.Request, u.Why)
 			}
 		}
-		return o.ended() && !o.sealed, nil // behind a seal another branch goes on, or this one
+		if !o.sealed || !o.ended() {
+			sealed = time.Time{}
+			return o.ended(), nil
+		}
+		// Another branch is about to be live, unless whoever was to go on has stopped as well.
+		if sealed.IsZero() {
+			sealed = e.Clock.Now()
+		}
+		return e.Clock.Now().Sub(sealed) >= sealedFor, nil
 	})
 	if err == nil && !ended {
 		err = fmt.Errorf("%s: asked to stop, but %s (%s) has not let go within %v; it goes on trying, `sluice status %s` tells how it is", job.Name(), o.head.Owner, o.head.Writer, most, job.Name())

@@ -72,7 +72,7 @@ func (w *windows[K, S, T]) takeSession(a taken[S, T]) {
 	was := first.row.Window.End
 	w.table.move(first, over[0], In[K]{w.key.Key, windowOf(own.Cover(spanOf(first.row.Window)))})
 	w.add(first, a)
-	if w.firings != nil && was != first.row.Window.End { // it may have been put out where it ended before
+	if w.firings != nil && was != first.row.Window.End && int64(was) <= w.firings.passed { // it was put out where it ended before
 		w.due.add(w.next(int64(first.row.Window.End)), over[0])
 	}
 	w.changed(first, over[0])

@@ -324,7 +324,11 @@ func (w *windows[K, S, T]) nextTick() int64 {
 	if !w.processing() {
 		return never
 	}
-	return w.due.soonest(func(due) bool { return true })
+	next := w.due.soonest(func(due) bool { return true })
+	if f := w.firings; f != nil && f.every > 0 && next != never {
+		next = min(next, (multiples(w.in.clock, f.every)+1)*f.every)
+	}
+	return next
 }
 
 // pass closes the windows whose time has passed, and puts out those that are to be put
@@ -336,6 +340,7 @@ func (w *windows[K, S, T]) pass(in *Instance) {
 	}
 	session := w.Windows.Kind == window.SessionKind
 	w.over, w.outs = w.over[:0], w.outs[:0]
+	before := w.due.passed // what has closed up to there was put out then
 	w.ready = w.due.take(now, w.ready[:0])
 	for i, d := range w.ready {
 		if i%ahead == 0 {
@@ -353,7 +358,7 @@ func (w *windows[K, S, T]) pass(in *Instance) {
 				w.out(e, d.number, out{timing: timing})
 			}
 			w.due.add(closes, d.number)
-		case session && d.at > closes:
+		case session && (closes <= before || end <= w.closedBefore): // it is only held
 			if gone := closes + w.Windows.Gap; gone > now {
 				w.due.add(gone, d.number)
 			} else {

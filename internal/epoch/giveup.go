@@ -77,6 +77,9 @@ func (j *Job) GiveUp(ctx context.Context, branch string, writer Writer, by strin
 		return j.giveUp(ctx, branch, records, writer, by)
 	}
 	live := newestOf(records)
+	if ended, err := j.sealed(ctx, branch); err != nil || ended { // all but its pins is done
+		return cmp.Or(err, j.giveUp(ctx, branch, records, writer, by))
+	}
 	if sealed, err := j.sealed(ctx, live); err != nil || sealed {
 		return cmp.Or(err, error(&CutUnderWayError{At: At{Job: j.name, Branch: branch}, Sealed: live}))
 	}

@@ -26,6 +26,9 @@ type drainingTo struct {
 // what those of others come to.
 const maxClosings = 100
 
+// maxDrainsTo bounds the requests to stop at offsets that wait for the committer.
+const maxDrainsTo = 64
+
 // errClosing ends a run behind which another one closes windows.
 var errClosing = errors.New("windows are to be closed")
 
@@ -63,7 +66,8 @@ func (p *pulse) drainsTo(request epoch.Request) {
 	p.r.o.Log.Info("asked to read up to offsets, and to stop then", "request", request.N, "by", request.By)
 	select {
 	case p.drainTo <- request:
-	default: // there is one already
+	default:
+		p.r.o.Log.Warn("too many requests to stop at offsets in a moment: this one is left out, ask again", "request", request.N)
 	}
 }
 

@@ -30,7 +30,7 @@ type pulse struct {
 	lost   chan error    // has room for one: why the branch is another's
 	soon   chan struct{} // has room for one: the next beat comes at once
 
-	drainTo chan epoch.Request // has room for one; asks the committer to read up to offsets
+	drainTo chan epoch.Request // has room for some; asks the committer to read up to offsets
 
 	cutover chan struct{} // has room for one; this branch is to go live
 

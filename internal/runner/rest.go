@@ -29,11 +29,11 @@ type Rest struct {
 // The sink's record lets each delivery in once, so that it may be ended anywhere, or run
 // twice at once. If ctx ends, what is left stays owed.
 func DeliverRest(ctx context.Context, o Options) (all []Rest, err error) {
-	r := &runner{o: o}
-	if r.job, err = epoch.FindJob(ctx, o.Env, o.Store, o.Job); err != nil {
+	r, look := &runner{o: o}, context.WithoutCancel(ctx) // what is owed is told in any case
+	if r.job, err = epoch.FindJob(look, o.Env, o.Store, o.Job); err != nil {
 		return nil, err
 	}
-	head, _, err := r.liveHead(ctx)
+	head, _, err := r.liveHead(look)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func DeliverRest(ctx context.Context, o Options) (all []Rest, err error) {
 		if head.Sinks[name].Dropped != epoch.ToDrain {
 			continue
 		}
-		owed, err := r.job.DroppedSink(ctx, head, name)
+		owed, err := r.job.DroppedSink(look, head, name)
 		if err != nil {
 			return all, err
 		}
@@ -54,17 +54,21 @@ func DeliverRest(ctx context.Context, o Options) (all []Rest, err error) {
 			continue
 		}
 		if owed.Ended != ended { // whose owner all of its sinks have in common
-			if err := r.awaitEnded(ctx, owed.Ended); err != nil {
+			if err := r.awaitEnded(ctx, owed.Ended); err != nil && ctx.Err() == nil {
 				return all, err
 			}
 			ended = owed.Ended
+		}
+		if ctx.Err() != nil {
+			all = append(all, Rest{Sink: name, Pending: int(owed.Pending)})
+			continue
 		}
 		rest, err := r.deliverRest(ctx, head, name, owed.Live)
 		if all = append(all, rest); err != nil {
 			return all, err
 		}
 	}
-	return all, nil
+	return all, ctx.Err()
 }
 
 // awaitEnded waits for a lease if the last owner of an ended branch may be there still: it

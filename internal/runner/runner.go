@@ -61,7 +61,7 @@ func awaitEnd(ctx context.Context, o Options, err error) error {
 // another one, with the options that it returns.
 func life(ctx context.Context, halt context.CancelFunc, o Options) (Result, *Options, error) {
 	r := &runner{o: o, skip: map[engine.RecordID]*engine.RecordError{}, halt: halt, guard: memory.NewGuard(o.Limit), delivered: make(chan struct{}, 1)}
-	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), drainTo: make(chan epoch.Request, 1), lost: make(chan error, 1), cutover: make(chan struct{}, 1), soon: make(chan struct{}, 1), forgets: forgetting{more: make(chan struct{}, 1)}}
+	r.pulse = pulse{r: r, drain: make(chan struct{}, 1), drainTo: make(chan epoch.Request, maxDrainsTo), lost: make(chan error, 1), cutover: make(chan struct{}, 1), soon: make(chan struct{}, 1), forgets: forgetting{more: make(chan struct{}, 1)}}
 	if f := o.Follow; f != nil {
 		r.awaited = awaitedGroup{f.AwaitGroup, f.AwaitGroupFor}
 	}

@@ -66,7 +66,9 @@ func TestDeliver(t *testing.T) {
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	deliver(stopped, before())
+	if all := deliver(stopped, before()); len(all) != 1 || all[0].Pending != int(owed.Pending) {
+		t.Errorf("one that is stopped at once tells %+v, and %d are owed", all, owed.Pending)
+	}
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
