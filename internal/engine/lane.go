@@ -228,10 +228,14 @@ func (s *applier[K, T]) apply(pieces []pieceOf) {
 		rest := h.items[h.at:]
 		for len(rest) > 0 && s.in.failed == nil {
 			n := min(len(rest), ahead)
-			s.warm(rest[:n])
+			var times []int64
+			if s.timed {
+				times = h.times[len(h.times)-len(rest):][:n]
+			}
+			s.warm(rest[:n], times)
 			for i := 0; i < n && s.in.failed == nil; i++ {
 				if s.timed {
-					s.in.time = h.times[len(h.times)-len(rest)+i]
+					s.in.time = times[i]
 				}
 				s.one(&rest[i])
 			}
@@ -251,8 +255,8 @@ func (s *applier[K, T]) apply(pieces []pieceOf) {
 // enough for what was fetched to be still in the cache.
 const ahead = 32
 
-// warm fetches the entries that the records will meet.
-func (s *applier[K, T]) warm(items []item[K, T]) {
+// warm fetches the entries that the records will meet, which have these times, if any.
+func (s *applier[K, T]) warm(items []item[K, T], times []int64) {
 	if len(s.tables) == 0 {
 		return
 	}
@@ -266,7 +270,7 @@ func (s *applier[K, T]) warm(items []item[K, T]) {
 	}
 	s.in.warmth ^= sum
 	for _, t := range s.tables {
-		t.warm(s.hashes)
+		t.warm(s.hashes, times)
 	}
 }
 

@@ -62,7 +62,7 @@ type pane[S any] struct {
 // sharePanes makes the windows share their panes.
 func sharePanes[K comparable, S, T any](w *windows[K, S, T]) *sharing[K, S, T] {
 	p := &sharing[K, S, T]{windows: *w, keys: map[K]uint32{}}
-	p.table.whenLoaded = p.loaded
+	p.table.whenLoaded, p.table.meets = p.loaded, p.meets
 	p.table.observer = p.observe
 	return p
 }
@@ -107,6 +107,15 @@ func (p *sharing[K, S, T]) take(a taken[S, T]) {
 	if isNew {
 		p.enter(p.key.Key, n)
 	}
+}
+
+// meets is the hash of the pane that a key's record of a time is likely to meet.
+func (p *sharing[K, S, T]) meets(key uint64, t int64) uint64 {
+	pane := p.pane.Span
+	if p.other.Holds(t) {
+		pane = p.other.Span
+	}
+	return windowHash(key, windowOf(pane))
 }
 
 // find finds the pane of a time. Times come out of order, so that two panes are remembered.

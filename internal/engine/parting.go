@@ -1,11 +1,14 @@
 package engine
 
 // finish has an entry that nothing changes any more go with the epoch: it is stored no
-// longer, and whoever has its row keeps that, with its last value.
+// longer, and whoever has its row keeps that, with its last value. One that came within
+// the epoch, and whose row nobody gets, goes at once.
 func (t *Table[R, S]) finish(n uint32) {
 	e := t.at(n)
 	switch {
 	case e.parting&isDone != 0:
+	case e.mark == t.mark && !e.stored && len(t.appends) == 0 && t.changed == nil:
+		t.discard(n)
 	case e.mark == t.mark:
 		e.parting |= isDone | changed | lately
 	case e.mark == stepBefore:

@@ -42,7 +42,7 @@ type tableSink[R comparable, S any] struct {
 
 // tableHandle is a table without its types, as a shard sees it.
 type tableHandle interface {
-	warm(hashes []uint64)
+	warm(hashes []uint64, times []int64)
 	emitChanges(table int)
 	forget(jobID string, e edits) (entries int64)
 	begin(e *Epoch)

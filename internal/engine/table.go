@@ -51,7 +51,7 @@ type Table[R comparable, S any] struct {
 	changed    func(*Change[R, S])
 	observer   func(r R, hash uint64, added bool) // told of rows that come and go
 	whenLoaded func()
-	meets      func(key uint64) uint64 // the hash of the entry that a key's record is likely to meet; nil: the key's
+	meets      func(key uint64, time int64) uint64 // the hash of the entry that a key's record is likely to meet; nil: the key's
 	decode     func(src []byte, v *S) ([]byte, error)
 	emitting   uint32       // the entry whose change is being passed on
 	moved      map[uint32]R // rows as which entries are stored that have been moved since
@@ -164,15 +164,19 @@ func (t *Table[R, S]) find(hash uint64, r R) (uint32, bool) {
 // warm fetches the entries of the hashes into the processor's cache: first the
 // index, then the entries, then what their keys point to. Within each round the
 // loads don't depend on each other, so that the memory answers them side by side.
-func (t *Table[R, S]) warm(hashes []uint64) {
+func (t *Table[R, S]) warm(hashes []uint64, times []int64) {
 	if len(t.index) == 0 || t.spec.byElement && t.meets == nil {
 		return
 	}
 	var found [2 * ahead]uint32
 	n, mask := 0, uint32(len(t.index)-1)
-	for _, h := range hashes {
+	for i, h := range hashes {
 		if t.meets != nil {
-			h = t.meets(h)
+			at := int64(connector.NoTime)
+			if times != nil {
+				at = times[i]
+			}
+			h = t.meets(h, at)
 		}
 		for pos := uint32(h) & mask; t.index[pos] != 0 && n < len(found); pos = (pos + 1) & mask {
 			if w := t.index[pos]; uint32(w>>32) == uint32(h) {
@@ -306,6 +310,15 @@ func (t *Table[R, S]) remove(e *entry[R, S]) {
 		if t.observer != nil {
 			t.observer(e.row, e.hash, false)
 		}
+	}
+}
+
+// forgo gives an entry up at once that was removed, if it has come within the epoch as
+// well: the next one takes its place, which is in the cache still. The number stays among
+// those that were touched, where it may stand again.
+func (t *Table[R, S]) forgo(e *entry[R, S], n uint32) {
+	if !e.present && !e.stored && e.parting == 0 && t.changed == nil {
+		t.discard(n)
 	}
 }
 

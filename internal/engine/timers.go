@@ -136,7 +136,9 @@ func (t *Timer[K]) Set(at schema.Instant) {
 func (t *Timer[K]) Delete() {
 	g := t.group
 	if t.table.get(g.key.Hash, g.key.Key) != nil {
-		t.table.remove(t.table.update(g.key.Hash, g.key.Key))
+		n, e := t.table.enterRow(g.key.Hash, g.key.Key)
+		t.table.remove(e)
+		t.table.forgo(e, n)
 	}
 }
 
@@ -245,5 +247,6 @@ func (g *timers[K]) fire(d dueTimer) {
 	g.at, g.in.time, g.in.operator = d.at, d.at, g.operator
 	t.table.change(e, d.number)
 	t.table.remove(e)
+	t.table.forgo(e, d.number)
 	t.fire()
 }

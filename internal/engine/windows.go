@@ -253,7 +253,7 @@ func (w *windows[K, S, T]) lose(a taken[S, T], count *int64) {
 }
 
 // meets is the hash of the entry that a key's next record is likely to meet.
-func (w *windows[K, S, T]) meets(key uint64) uint64 {
+func (w *windows[K, S, T]) meets(key uint64, _ int64) uint64 {
 	if w.Windows.Kind == window.SessionKind {
 		return key
 	}
