@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/sluicestream/sluice/connector"
+import (
+	"github.com/sluicestream/sluice/connector"
+	"github.com/sluicestream/sluice/internal/window"
+)
 
 // Timing says when a window was put out: before its end, at its end, or because a late
 // record has changed it.
@@ -67,16 +70,7 @@ func (f *firings[K, S]) timing(e *entry[In[K], S], now int64) Timing {
 
 // early tells whether open windows are put out now.
 func (f *firings[K, S]) early(now int64) bool {
-	return f.every > 0 && f.passed != connector.NoTime && multiples(now, f.every) > multiples(f.passed, f.every)
-}
-
-// multiples is the number of the last multiple of a length up to a time.
-func multiples(t, length int64) int64 {
-	n := t / length
-	if t%length < 0 {
-		n--
-	}
-	return n
+	return f.every > 0 && f.passed != connector.NoTime && window.FloorDivide(now, f.every) > window.FloorDivide(f.passed, f.every)
 }
 
 // fire has windows be put out that late records have changed, or that are open when some

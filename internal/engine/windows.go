@@ -326,7 +326,7 @@ func (w *windows[K, S, T]) nextTick() int64 {
 	}
 	next := w.due.soonest(func(due) bool { return true })
 	if f := w.firings; f != nil && f.every > 0 && next != never {
-		next = min(next, (multiples(w.in.clock, f.every)+1)*f.every)
+		next = min(next, (window.FloorDivide(w.in.clock, f.every)+1)*f.every)
 	}
 	return next
 }

@@ -58,6 +58,9 @@ func (e *CutUnderWayError) ExitCode() int { return 13 }
 // (H11b, H16). It may be called again after a crash, and for a branch of which there
 // is nothing but pins: that gets a record, so that nobody can begin it any more. by is
 // who gave it up, for people.
+//
+// The error is a [LiveBranchError] for one that has been live, and a [CutUnderWayError]
+// while the live branch is sealed, or if it was in the meantime.
 func (j *Job) GiveUp(ctx context.Context, branch string, writer Writer, by string) error {
 	records, err := j.LiveRecords(ctx, nil)
 	if err != nil {

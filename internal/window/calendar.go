@@ -98,11 +98,11 @@ func (d *Definition) numberAt(wall int64) int64 {
 	switch d.Unit {
 	case Month:
 		year, month, _ := time.UnixMicro(wall).UTC().Date()
-		return floorDivide(int64(year-1970)*12+int64(month-time.January), d.Count)
+		return FloorDivide(int64(year-1970)*12+int64(month-time.January), d.Count)
 	case Week:
 		wall -= firstMonday
 	}
-	return floorDivide(wall, d.period())
+	return FloorDivide(wall, d.period())
 }
 
 // beginning is the wall time at which a window begins.
@@ -141,7 +141,7 @@ func (d *Definition) firstAt(wall int64) int64 {
 		// gives correctly no offset changes before the year's end.
 		next := end.UnixMicro()
 		if next <= from {
-			next = floorDivide(from, day)*day + day
+			next = FloorDivide(from, day)*day + day
 		}
 		if shown < next {
 			return shown
@@ -150,7 +150,8 @@ func (d *Definition) firstAt(wall int64) int64 {
 	}
 }
 
-func floorDivide(a, b int64) int64 {
+// FloorDivide is a / b, rounded down, for a b above 0.
+func FloorDivide(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
 		q--

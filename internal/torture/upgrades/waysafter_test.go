@@ -248,8 +248,16 @@ func TestSinksOfBuilds(t *testing.T) {
 	w.checkRows("rows", before)
 	w.awaitRows("more", since)
 
-	// Without consent it is refused, and ends nothing.
+	// Without consent it is refused, and ends nothing; a rollback before it begins a branch.
 	one := record
+	branches, err := w.log().Branches(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rollback("the first build again", first(w, build{version: 1, rows: []string{"rows"}}), sluice.Options{}, sluice.Upgrade{Auto: true, Soak: time.Hour}).endsWith(13, "rows", "--gap rows")
+	if now, err := w.log().Branches(t.Context()); err != nil || !slices.Equal(now, branches) {
+		t.Errorf("the refused rollback leaves the branches %v (%v), want %v", now, err, branches)
+	}
 	back := func() *sluice.Job { return second(w, build{version: 3, rows: []string{"rows", "more"}}) }
 	w.upgrade("the third build as it is", back(), sluice.Options{}, sluice.Upgrade{Auto: true}).endsWith(13, "rows", "--gap rows")
 	if w.live().N != 1 || w.head(record.Branch).Sealed() {

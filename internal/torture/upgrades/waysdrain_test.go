@@ -1,11 +1,12 @@
 package upgrades
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sluicestream/sluice"
 	"github.com/sluicestream/sluice/internal/epoch"
@@ -99,6 +100,19 @@ func TestDrainToOffsets(t *testing.T) {
 	again.stops()
 }
 
+// feedUntilEnd goes on writing inputs until a process has ended.
+func (w *way) feedUntilEnd(p *process) {
+	w.t.Helper()
+	for {
+		w.feed(5)
+		select {
+		case <-p.ended:
+			return
+		default:
+		}
+	}
+}
+
 // TestDrainToNow stops a job in the midst of its input.
 func TestDrainToNow(t *testing.T) {
 	w := newWay(t, "rows")
@@ -108,14 +122,7 @@ func TestDrainToNow(t *testing.T) {
 	w.feed(50)
 	before := len(w.fed)
 	w.drainTo(nil)
-	for ended := false; !ended; {
-		w.feed(5)
-		select {
-		case <-job.ended:
-			ended = true
-		default:
-		}
-	}
+	w.feedUntilEnd(job)
 	if err := job.ends(); err != nil {
 		t.Fatal(err)
 	}
@@ -175,14 +182,22 @@ func TestDrainToNowhere(t *testing.T) {
 // go on with it, by themselves: a standby, and an upgrade whose time has come. They end as
 // well, and nothing behind is read.
 func TestDrainWithSuccessors(t *testing.T) {
-	for name, follow := range map[string]func(w *way) *process{
-		"standby": func(w *way) *process {
+	for name, follow := range map[string]func(w *way, asked <-chan struct{}) *process{
+		"standby": func(w *way, _ <-chan struct{}) *process {
 			p := w.run("the standby", first(w, build{version: 1, rows: []string{"rows"}}), sluice.Options{Standby: true})
 			w.awaitFollower(epoch.Failover)
 			return p
 		},
-		"upgrade": func(w *way) *process {
-			p := w.upgrade("the upgrade", second(w, build{version: 2, rows: []string{"rows"}}), sluice.Options{}, sluice.Upgrade{Soak: time.Hour, Auto: true})
+		"upgrade": func(w *way, asked <-chan struct{}) *process {
+			check := func(context.Context, sluice.UpgradeProgress) error {
+				select {
+				case <-asked:
+					return nil
+				default:
+					return errors.New("not yet")
+				}
+			}
+			p := w.upgrade("the upgrade", second(w, build{version: 2, rows: []string{"rows"}}), sluice.Options{}, sluice.Upgrade{Auto: true, Check: check})
 			p.caughtUp()
 			return p
 		},
@@ -191,17 +206,12 @@ func TestDrainWithSuccessors(t *testing.T) {
 			w := newWay(t, "rows")
 			job := w.run("the job", first(w, build{version: 1, rows: []string{"rows"}}), sluice.Options{})
 			w.feedEpochs(2, nil)
-			successor := follow(w)
+			asked := make(chan struct{})
+			successor := follow(w, asked)
 			w.feed(50)
 			w.drainTo(nil)
-			for ended := false; !ended; {
-				w.feed(5)
-				select {
-				case <-job.ended:
-					ended = true
-				default:
-				}
-			}
+			close(asked) // from now on the upgrade would cut
+			w.feedUntilEnd(job)
 			if err := job.ends(); err != nil {
 				t.Fatal(err)
 			}
