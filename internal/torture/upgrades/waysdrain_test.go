@@ -1,8 +1,6 @@
 package upgrades
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -178,53 +176,29 @@ func TestDrainToNowhere(t *testing.T) {
 	}
 }
 
-// TestDrainWithSuccessors stops a job at the ends of its inputs while others are about to
-// go on with it, by themselves: a standby, and an upgrade whose time has come. They end as
-// well, and nothing behind is read.
-func TestDrainWithSuccessors(t *testing.T) {
-	for name, follow := range map[string]func(w *way, asked <-chan struct{}) *process{
-		"standby": func(w *way, _ <-chan struct{}) *process {
-			p := w.run("the standby", first(w, build{version: 1, rows: []string{"rows"}}), sluice.Options{Standby: true})
-			w.awaitFollower(epoch.Failover)
-			return p
-		},
-		"upgrade": func(w *way, asked <-chan struct{}) *process {
-			check := func(context.Context, sluice.UpgradeProgress) error {
-				select {
-				case <-asked:
-					return nil
-				default:
-					return errors.New("not yet")
-				}
-			}
-			p := w.upgrade("the upgrade", second(w, build{version: 2, rows: []string{"rows"}}), sluice.Options{}, sluice.Upgrade{Auto: true, Check: check})
-			p.caughtUp()
-			return p
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWay(t, "rows")
-			job := w.run("the job", first(w, build{version: 1, rows: []string{"rows"}}), sluice.Options{})
-			w.feedEpochs(2, nil)
-			asked := make(chan struct{})
-			successor := follow(w, asked)
-			w.feed(50)
-			w.drainTo(nil)
-			close(asked) // from now on the upgrade would cut
-			w.feedUntilEnd(job)
-			if err := job.ends(); err != nil {
-				t.Fatal(err)
-			}
-			w.feed(20)
-			if err := successor.ends(); err != nil {
-				t.Fatal(err)
-			}
-			if live := w.live(); live.Branch != epoch.MainBranch {
-				t.Errorf("branch %s is live", live.Branch)
-			}
-			read := w.upTo(w.offsets())
-			w.awaitTable("totals", recount(read, nil))
-			w.checkRows("rows", read)
-		})
+// TestDrainWithAStandby stops a job at the ends of its inputs while a standby is about to
+// go on with it by itself: that ends as well, and nothing behind is read.
+func TestDrainWithAStandby(t *testing.T) {
+	w := newWay(t, "rows")
+	b := build{version: 1, rows: []string{"rows"}}
+	job := w.run("the job", first(w, b), sluice.Options{})
+	w.feedEpochs(2, nil)
+	standby := w.run("the standby", first(w, b), sluice.Options{Standby: true})
+	w.awaitFollower(epoch.Failover)
+	w.feed(50)
+	w.drainTo(nil)
+	w.feedUntilEnd(job)
+	if err := job.ends(); err != nil {
+		t.Fatal(err)
 	}
+	w.feed(20)
+	if err := standby.ends(); err != nil {
+		t.Fatal(err)
+	}
+	if live := w.live(); live.Branch != epoch.MainBranch {
+		t.Errorf("branch %s is live", live.Branch)
+	}
+	read := w.upTo(w.offsets())
+	w.awaitTable("totals", recount(read, nil))
+	w.checkRows("rows", read)
 }
